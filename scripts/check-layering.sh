@@ -27,7 +27,7 @@ Pipelines: Support IR Sharding CostModel Reshard PipelineSchedules AutoSharding 
 CAPI: Support IR Models Report Target Pipelines Driver
 WhatIf: Support IR Sharding CostModel Reshard PipelineSchedules AutoSharding Analysis Report Transforms Interpreter Conversion Target Pipelines
 Driver: Support IR Import Sharding CostModel Reshard PipelineSchedules AutoSharding Analysis Report Transforms Interpreter Conversion Target Pipelines WhatIf
-Advice: Support IR Models CostModel Analysis Report Pipelines WhatIf Driver
+Advice: Support IR Models CostModel PipelineSchedules Analysis Report Pipelines WhatIf Driver
 '
 
 # say WHAT FOUND: reports the lines found, if any.

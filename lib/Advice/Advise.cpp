@@ -23,7 +23,9 @@ namespace {
 class Adviser {
 public:
   Adviser(const AdviceRequest &request, Advice &advice)
-      : request(request), advice(advice) {}
+      : request(request), model(request.model), advice(advice) {
+    model.stageCuts = &stageCuts;
+  }
 
   void run() {
     CandidateLimits limits = request.limits;
@@ -101,7 +103,7 @@ private:
   }
 
   void bound(AdvisedPlan &plan) {
-    llvm::Expected<Trial> trial = Trial::make(request.model, plan.candidate);
+    llvm::Expected<Trial> trial = Trial::make(model, plan.candidate);
     if (trial)
       plan.bound = trial->getLowerBound(advice.facts);
     else
@@ -120,40 +122,36 @@ private:
     return seconds[request.rows - 1];
   }
 
-  /// Compiles the step of a pipeline alone, which is the longest program of a
-  /// plan. False if it is no faster than `limit`, or does not compile.
-  bool isWithin(AdvisedPlan &plan, double limit) {
-    llvm::Expected<Trial> trial = Trial::make(request.model, plan.candidate);
-    // The text has been annotated for the bound.
-    llvm::Expected<Price> price =
-        trial ? trial->priceStep(limit) : trial.takeError();
-    if (!price) {
-      plan.error = llvm::toString(price.takeError());
-      return false;
-    }
-    if (price->seconds <= limit)
-      return true;
-    plan.outcome = Outcome::Slower;
-    plan.bound.seconds = std::max(plan.bound.seconds, price->seconds);
-    numCompiled += price->isCompiled;
-    if (price->isCompiled)
-      plan.price = *price;
-    return false;
-  }
-
-  /// Compiles `candidate`; nullopt with `error` if that fails.
-  std::optional<Price> compile(const Candidate &candidate, std::string &error) {
-    ++numCompiled;
-    llvm::Expected<Trial> trial = Trial::make(request.model, candidate);
-    if (!trial) {
-      error = llvm::toString(trial.takeError());
-      return std::nullopt;
-    }
-    llvm::Expected<Price> price = trial->price();
-    if (price)
+  /// Compiles `candidate`; nullopt with `error` if that fails. Of a pipeline
+  /// the step alone, if it takes longer than `limit` or does not fit: it is the
+  /// longest program of a plan, and other programs need memory as well. With
+  /// `saves` all of a plan whose step fits, as fast as it may be.
+  std::optional<Price> compile(const Candidate &candidate, double limit,
+                               bool saves, std::string &error) {
+    auto run = [&](bool isStep) -> std::optional<Price> {
+      llvm::Expected<Trial> trial = Trial::make(model, candidate);
+      if (!trial) {
+        error = llvm::toString(trial.takeError());
+        return std::nullopt;
+      }
+      llvm::Expected<Price> price =
+          isStep ? trial->priceStep(limit) : trial->price();
+      if (!price) {
+        error = llvm::toString(price.takeError());
+        return std::nullopt;
+      }
       return *price;
-    error = llvm::toString(price.takeError());
-    return std::nullopt;
+    };
+    if (candidate.getStages() > 1 && std::isfinite(limit)) {
+      std::optional<Price> step = run(/*isStep=*/true);
+      if (!step || !step->isCompiled || !fits(*step) ||
+          (step->seconds > limit && !saves)) {
+        numCompiled += step && step->isCompiled;
+        return step;
+      }
+    }
+    ++numCompiled;
+    return run(/*isStep=*/false);
   }
 
   void tryOut(AdvisedPlan &plan, double limit) {
@@ -167,12 +165,18 @@ private:
       plan.outcome = Outcome::Slower;
       return;
     }
-    if (plan.candidate.getStages() > 1 && std::isfinite(limit) &&
-        !isWithin(plan, limit))
+    std::optional<Price> price =
+        compile(plan.candidate, limit, /*saves=*/false, plan.error);
+    if (!price)
       return;
-    plan.price = compile(plan.candidate, plan.error);
-    if (!plan.price)
+    if (plan.candidate.getStages() > 1 && price->seconds > limit) {
+      plan.outcome = Outcome::Slower;
+      plan.bound.seconds = std::max(plan.bound.seconds, price->seconds);
+      if (price->isCompiled)
+        plan.price = price;
       return;
+    }
+    plan.price = price;
     plan.outcome = fits(*plan.price) ? Outcome::Fits : Outcome::TooLarge;
   }
 
@@ -215,8 +219,10 @@ private:
     for (;; variant.microbatches *= 2) {
       std::string error;
       std::optional<Price> price =
-          variant.getChoices() == choices ? given : compile(variant, error);
-      if (!price)
+          variant.getChoices() == choices
+              ? given
+              : compile(variant, limit, /*saves=*/true, error);
+      if (!price || !price->isCompiled)
         return;
       offer(variant, *price, plan);
       bool isSaving = price->peakBytes < 0.98 * before;
@@ -252,6 +258,8 @@ private:
   }
 
   const AdviceRequest &request;
+  StageCutCache stageCuts;
+  ModelToShard model;
   Advice &advice;
   std::mutex mutex;
   size_t numBegun = 0;

@@ -146,6 +146,7 @@ llvm::Expected<Trial> Trial::make(const ModelToShard &model,
     (*trial.module)
         ->setAttr(recomputeAttrName,
                   StringAttr::get(trial.context.get(), candidate.recompute));
+  trial.stageCuts = model.stageCuts;
   trial.options = model.options;
   trial.options.mesh.clear();
   trial.options.microbatches = 0;
@@ -213,15 +214,15 @@ static void addPrograms(ArrayRef<func::FuncOp> programs, const Machine &machine,
 
 llvm::Expected<Price> Trial::price() {
   std::string error =
-      compileOnTrial(*module, 0, getPhaseIndex("memory"), options);
+      compileOnTrial(*module, 0, getPhaseIndex("memory"), options, stageCuts);
   if (!error.empty())
     return llvm::createStringError(error);
   return getPrice();
 }
 
 llvm::Expected<Price> Trial::priceStep(double limit) {
-  std::string error =
-      compileOnTrial(*module, 0, getPhaseIndex("differentiate"), options);
+  std::string error = compileOnTrial(*module, 0, getPhaseIndex("differentiate"),
+                                     options, stageCuts);
   if (!error.empty())
     return llvm::createStringError(error);
   keepStepAlone(*module);

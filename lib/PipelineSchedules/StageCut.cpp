@@ -263,3 +263,25 @@ StageCut shardc::findStageCut(llvm::ArrayRef<OpTimes> ops,
   search.leaveLocalMinima();
   return search.best;
 }
+
+StageCut StageCutCache::find(llvm::ArrayRef<OpTimes> ops,
+                             const PipelineSchedule &schedule) {
+  std::string key(reinterpret_cast<const char *>(ops.data()),
+                  ops.size() * sizeof(OpTimes));
+  for (int rank : schedule.rankOfStage)
+    key += std::to_string(rank) + ' ';
+  for (const std::vector<PipelineTask> &tasks : schedule.ranks) {
+    key += '\n';
+    for (const PipelineTask &task : tasks)
+      key += toString(task) + ' ';
+  }
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (auto found = cuts.find(key); found != cuts.end())
+      return found->second;
+  }
+  StageCut cut = findStageCut(ops, schedule);
+  std::lock_guard<std::mutex> lock(mutex);
+  cuts.emplace(std::move(key), cut);
+  return cut;
+}

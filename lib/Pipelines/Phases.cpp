@@ -74,7 +74,8 @@ static void buildImport(OpPassManager &manager, const CompileOptions &options,
   AssignStagesPassOptions stages;
   stages.machine = options.machine;
   manager.addPass(createAssignStagesPass(
-      stages, {options.deviceMemory, getMeasurer("import", options, state)}));
+      stages, {options.deviceMemory, getMeasurer("import", options, state)},
+      state.stageCuts));
 }
 
 static void buildDifferentiate(OpPassManager &manager, const CompileOptions &,

@@ -6,6 +6,7 @@
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Pipeline.h"
+#include "shardc/PipelineSchedules/SimulateCommands.h"
 #include "shardc/Report/TimeEstimate.h"
 
 #include <map>
@@ -42,60 +43,46 @@ static Operation *getCollective(Operation *op) {
   return start ? &start.getBody().front().front() : op;
 }
 
-namespace {
-
-/// The sends of a rank by the task behind which they start.
-class TaskSends {
-public:
-  TaskSends(func::FuncOp rank, ArrayRef<PipelineTask> tasks,
-            const Machine &machine) {
-    std::map<std::string, size_t> numbers;
-    for (auto [number, task] : llvm::enumerate(tasks))
-      numbers[toString(task)] = number;
-    byTask.resize(tasks.size());
-    std::optional<size_t> last;
-    for (Operation &op : rank.getBody().front()) {
-      auto name = op.getAttrOfType<StringAttr>(taskAttrName);
-      auto number = name ? numbers.find(name.str()) : numbers.end();
-      if (isa<CollectiveStartOp>(op)) {
-        bool isSend = isa<SendOp>(getCollective(&op));
-        std::optional<size_t> task = isSend ? last
-                                     : number != numbers.end()
-                                         ? std::optional(number->second)
-                                         : std::nullopt;
-        if (task)
-          byTask[*task].push_back(
-              isSend ? getCollectiveSeconds(machine, getCollective(&op)) : 0);
-      } else if (number != numbers.end() && !isa<CollectiveWaitOp>(op)) {
-        last = number->second;
+/// The commands that a plan has for `rank`, whose `tasks` are in order.
+static std::vector<PipelineCommand> getCommands(func::FuncOp rank,
+                                                ArrayRef<PipelineTask> tasks,
+                                                const Machine &machine) {
+  using Kind = PipelineCommand::Kind;
+  llvm::StringMap<int> taskNumbers;
+  for (auto [number, task] : llvm::enumerate(tasks))
+    taskNumbers[toString(task)] = static_cast<int>(number);
+  llvm::DenseMap<Operation *, int> numbers;
+  std::vector<PipelineCommand> commands;
+  for (Operation &op : rank.getBody().front().without_terminator()) {
+    PipelineCommand command;
+    if (auto name = op.getAttrOfType<StringAttr>(taskAttrName))
+      if (auto found = taskNumbers.find(name.getValue());
+          found != taskNumbers.end())
+        command.task = found->second;
+    if (auto wait = dyn_cast<CollectiveWaitOp>(op)) {
+      command.kind = Kind::Wait;
+      command.after = {numbers.lookup(wait.getHandle().getDefiningOp())};
+    } else if (auto start = dyn_cast<CollectiveStartOp>(op)) {
+      Operation *inner = getCollective(start);
+      command.kind =
+          isOverPipeline(inner) ? Kind::JointCollective : Kind::Collective;
+      if (auto send = dyn_cast<SendOp>(inner)) {
+        command.kind = Kind::Send;
+        command.message = send.getMessage();
+        command.seconds = getCollectiveSeconds(machine, send);
+      } else if (auto receive = dyn_cast<ReceiveOp>(inner)) {
+        command.kind = Kind::Receive;
+        command.message = receive.getMessage();
       }
+    } else if (!isa<KernelOp, GemmOp, AccumulateOp, ZerosOp>(op)) {
+      // Not a command of the plan.
+      continue;
     }
+    numbers[&op] = static_cast<int>(commands.size());
+    commands.push_back(std::move(command));
   }
-
-  /// Adds the seconds of the sends of a forward and of a backward task to those
-  /// of their stage. Behind the last task there are also sends of what is
-  /// computed from the sums of all microbatches: a task has as many as in other
-  /// microbatches.
-  void addTo(std::vector<StageTimes> &stages, ArrayRef<PipelineTask> tasks) {
-    std::map<std::pair<int, TaskKind>, size_t> fewest;
-    for (auto [number, task] : llvm::enumerate(tasks)) {
-      auto [it, isNew] = fewest.try_emplace({task.stage, task.kind}, number);
-      if (byTask[number].size() < byTask[it->second].size())
-        it->second = number;
-    }
-    for (const auto &[key, number] : fewest)
-      for (double seconds : byTask[number])
-        (key.second == TaskKind::Forward ? stages[key.first].sendForward
-                                         : stages[key.first].sendBackward) +=
-            seconds;
-  }
-
-private:
-  /// By task its collectives, in order; those that are no sends take no time.
-  std::vector<SmallVector<double>> byTask;
-};
-
-} // namespace
+  return commands;
+}
 
 FailureOr<PipelineSimulation>
 shardc::simulateTasks(ArrayRef<func::FuncOp> ranks, const Machine &machine) {
@@ -104,16 +91,20 @@ shardc::simulateTasks(ArrayRef<func::FuncOp> ranks, const Machine &machine) {
       getPipelineSchedule(first->getParentOfType<ModuleOp>());
   if (failed(schedule))
     return failure();
-  std::vector<StageTimes> sends(schedule->getNumStages());
+  std::vector<std::vector<PipelineCommand>> commands;
   std::vector<std::vector<double>> seconds;
   for (auto [rank, tasks] : llvm::zip_equal(ranks, schedule->ranks)) {
+    commands.push_back(getCommands(rank, tasks, machine));
     llvm::StringMap<double> byName = getTaskSeconds(rank, machine);
     std::vector<double> &ofRank = seconds.emplace_back();
     for (const PipelineTask &task : tasks)
       ofRank.push_back(byName.lookup(toString(task)));
-    TaskSends(rank, tasks, machine).addTo(sends, tasks);
   }
-  return simulateSchedule(*schedule, sends, seconds);
+  std::optional<PipelineSimulation> simulation =
+      simulateCommands(commands, seconds);
+  if (!simulation)
+    return first.emitError("the ranks of the pipeline cannot run");
+  return std::move(*simulation);
 }
 
 namespace {
@@ -218,5 +209,11 @@ private:
 
 double shardc::estimateSeconds(ArrayRef<func::FuncOp> ranks,
                                const Machine &machine) {
-  return RankSimulator(ranks, machine).run();
+  double seconds = RankSimulator(ranks, machine).run();
+  // Messages that delay each other delay the step as well.
+  auto module = ranks.front()->getParentOfType<ModuleOp>();
+  if (!module->hasAttr(trainingAttrName))
+    return seconds;
+  FailureOr<PipelineSimulation> tasks = simulateTasks(ranks, machine);
+  return succeeded(tasks) ? std::max(seconds, tasks->makespan) : seconds;
 }

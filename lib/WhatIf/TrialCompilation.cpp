@@ -23,7 +23,8 @@ using namespace shardc;
 /// `estimatePlan`; returns the first error, or "".
 static std::string
 runPhases(ModuleOp module, int first, int last, CompileOptions options,
-          decltype(CompileState::estimatePlan) estimatePlan = estimateOnTrial) {
+          decltype(CompileState::estimatePlan) estimatePlan = estimateOnTrial,
+          StageCutCache *stageCuts = nullptr) {
   options.dumpDir.clear();
   options.verifyPartition = false;
   std::string error;
@@ -39,6 +40,7 @@ runPhases(ModuleOp module, int first, int last, CompileOptions options,
   state.getPeaks = getPeaksOnTrial;
   state.measurePlan = measureOnTrial;
   state.estimatePlan = std::move(estimatePlan);
+  state.stageCuts = stageCuts;
   PassManager manager(module.getContext());
   // The last phase ends with that.
   manager.enableVerifier(options.verifyEach);
@@ -49,10 +51,11 @@ runPhases(ModuleOp module, int first, int last, CompileOptions options,
 }
 
 std::string shardc::compileOnTrial(ModuleOp module, int first, int last,
-                                   CompileOptions options) {
+                                   CompileOptions options,
+                                   StageCutCache *stageCuts) {
   options.ignoreExpectations = true;
   options.deviceMemory = 0;
-  return runPhases(module, first, last, options);
+  return runPhases(module, first, last, options, estimateOnTrial, stageCuts);
 }
 
 std::string shardc::searchOnTrial(ModuleOp module, CompileOptions options) {

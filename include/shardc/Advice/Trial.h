@@ -10,6 +10,7 @@
 #define SHARDC_ADVICE_TRIAL_H
 
 #include "shardc/Advice/LowerBound.h"
+#include "shardc/PipelineSchedules/StageCut.h"
 #include "shardc/Pipelines/CompileOptions.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -33,6 +34,8 @@ struct ModelToShard {
   CompileOptions options;
   /// The arguments, by the names of their roles, whose annotations stay.
   std::set<std::string> fixedArguments;
+  /// Borrowed: where trials keep cuts into stages for each other; may be null.
+  StageCutCache *stageCuts = nullptr;
 };
 
 /// The facts about `model`. Errors in the model are printed to `os` as
@@ -101,6 +104,7 @@ private:
 
   Candidate candidate;
   CompileOptions options;
+  StageCutCache *stageCuts = nullptr;
   Machine machine;
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;

@@ -15,6 +15,10 @@
 
 #include "shardc/PipelineSchedules/SimulateSchedule.h"
 
+#include <map>
+#include <mutex>
+#include <string>
+
 namespace shardc {
 
 /// The times of an op on one microbatch. `sendForward` and `sendBackward` are
@@ -50,6 +54,19 @@ std::vector<double> getRankWeights(llvm::ArrayRef<double> weights,
 StageCut findStageCut(llvm::ArrayRef<OpTimes> ops,
                       const PipelineSchedule &schedule,
                       const CutLimits &limits = {});
+
+/// The cuts that have been found, for many plans of one model: the times of its
+/// ops are the same for all of them. Thread-safe.
+class StageCutCache {
+public:
+  /// As `findStageCut`.
+  StageCut find(llvm::ArrayRef<OpTimes> ops, const PipelineSchedule &schedule);
+
+private:
+  std::mutex mutex;
+  /// By the bytes of all times, and the schedule in words.
+  std::map<std::string, StageCut> cuts;
+};
 
 } // namespace shardc
 

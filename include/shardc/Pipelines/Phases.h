@@ -22,6 +22,8 @@
 
 namespace shardc {
 
+class StageCutCache;
+
 /// The state of a compilation besides the IR; one per run of the phases.
 struct CompileState {
   /// The memory estimate behind `--device-memory`: compiles `propagated`, a
@@ -60,6 +62,9 @@ struct CompileState {
   std::function<llvm::Expected<PlanEstimate>(mlir::ModuleOp propagated,
                                              const CompileOptions &options)>
       estimatePlan = {};
+  /// Borrowed: where cuts into stages are kept for other plans of the model.
+  /// Null: nowhere.
+  StageCutCache *stageCuts = nullptr;
 };
 
 /// The exit code of a compilation that failed.

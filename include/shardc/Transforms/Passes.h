@@ -25,6 +25,8 @@ class ModuleOp;
 
 namespace shardc {
 
+class StageCutCache;
+
 #define GEN_PASS_DECL
 #include "shardc/Transforms/Passes.h.inc"
 
@@ -49,9 +51,11 @@ struct RankLimit {
   PlanMeasurer measure = {};
 };
 
-/// The pass with a limit on the memory of stages.
+/// The pass with a limit on the memory of stages. Cuts without a limit are kept
+/// in `cuts`, if it is not null, and taken from there.
 std::unique_ptr<mlir::Pass>
-createAssignStagesPass(AssignStagesPassOptions options, RankLimit limit);
+createAssignStagesPass(AssignStagesPassOptions options, RankLimit limit,
+                       StageCutCache *cuts = nullptr);
 
 #define GEN_PASS_REGISTRATION
 #include "shardc/Transforms/Passes.h.inc"

@@ -3,6 +3,7 @@
 #ifndef SHARDC_WHATIF_TRIALCOMPILATION_H
 #define SHARDC_WHATIF_TRIALCOMPILATION_H
 
+#include "shardc/PipelineSchedules/StageCut.h"
 #include "shardc/Pipelines/CompileOptions.h"
 #include "shardc/Transforms/MeasuredPlan.h"
 #include "shardc/Transforms/Propagate/PlanEstimate.h"
@@ -14,10 +15,11 @@ namespace shardc {
 
 /// Takes `module` through the phases from `first` to `last` as a compilation
 /// with `options` would, but without dumps, verification, contracts and memory
-/// limits. Diagnostics are dropped; returns the first error without its place,
-/// or "".
+/// limits. Cuts into stages are kept in `stageCuts`, if it is not null.
+/// Diagnostics are dropped; returns the first error without its place, or "".
 std::string compileOnTrial(mlir::ModuleOp module, int first, int last,
-                           CompileOptions options);
+                           CompileOptions options,
+                           StageCutCache *stageCuts = nullptr);
 
 /// Leaves the training step alone of the programs of `module`, which is after
 /// `differentiate`.

@@ -129,8 +129,9 @@ private:
 
 struct AssignStagesPass : shardc::impl::AssignStagesPassBase<AssignStagesPass> {
   using AssignStagesPassBase::AssignStagesPassBase;
-  AssignStagesPass(AssignStagesPassOptions options, RankLimit limit)
-      : AssignStagesPassBase(options), limit(std::move(limit)) {}
+  AssignStagesPass(AssignStagesPassOptions options, RankLimit limit,
+                   StageCutCache *cuts)
+      : AssignStagesPassBase(options), limit(std::move(limit)), cuts(cuts) {}
 
   void runOnOperation() override {
     if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Import,
@@ -182,7 +183,8 @@ struct AssignStagesPass : shardc::impl::AssignStagesPassBase<AssignStagesPass> {
     if (limit.bytes > 0)
       cutWithinLimit(loss, *costs, schedule);
     else
-      setStages(loss, findStageCut(costs->times, schedule));
+      setStages(loss, cuts ? cuts->find(costs->times, schedule)
+                           : findStageCut(costs->times, schedule));
     return success();
   }
 
@@ -261,13 +263,14 @@ struct AssignStagesPass : shardc::impl::AssignStagesPassBase<AssignStagesPass> {
   }
 
   RankLimit limit;
+  StageCutCache *cuts = nullptr;
 };
 
 } // namespace
 
 std::unique_ptr<Pass>
-shardc::createAssignStagesPass(AssignStagesPassOptions options,
-                               RankLimit limit) {
+shardc::createAssignStagesPass(AssignStagesPassOptions options, RankLimit limit,
+                               StageCutCache *cuts) {
   return std::make_unique<AssignStagesPass>(std::move(options),
-                                            std::move(limit));
+                                            std::move(limit), cuts);
 }

@@ -85,6 +85,19 @@ TEST(StageCut, LongTransfersAreAvoided) {
   EXPECT_NE(cut[0], 2u);
 }
 
+TEST(StageCut, CutsAreFoundOnce) {
+  std::vector<OpTimes> ops(12, {1, 1, 1, 0, 0});
+  StageCutCache cuts;
+  for (int run = 0; run < 2; ++run)
+    for (const char *name : {"1f1b", "zero-bubble"})
+      for (int microbatches : {4, 8})
+        for (double forward : {1.0, 5.0}) {
+          ops[3].forward = forward;
+          PipelineSchedule schedule = makeNamed(name, 4, 1, microbatches);
+          EXPECT_EQ(cuts.find(ops, schedule), findStageCut(ops, schedule));
+        }
+}
+
 TEST(StageCut, AsManyOpsAsStages) {
   std::vector<OpTimes> ops(4, {1, 1, 1, 1, 1});
   EXPECT_THAT(findStageCut(ops, makeNamed("gpipe", 4, 1, 2)),

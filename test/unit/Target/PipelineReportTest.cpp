@@ -1,6 +1,7 @@
 //===- PipelineReportTest.cpp - Reports of pipelines ----------------------===//
 
-#include "shardc/PipelineSchedules/PipelineSchedule.h"
+#include "shardc/PipelineSchedules/MessageSlots.h"
+#include "shardc/PipelineSchedules/SimulateSchedule.h"
 #include "shardc/Target/Plan/Report.h"
 
 #include "plan_generated.h"
@@ -10,6 +11,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <map>
 
 using namespace shardc;
 using testing::HasSubstr;
@@ -43,24 +46,83 @@ protected:
     return 0;
   }
 
-  void addSend(Commands &commands, Collectives &collectives, double seconds) {
-    std::vector<uint32_t> buffers = {0};
-    auto send = fb::CreateSendDirect(builder, &buffers, 0, 0,
-                                     uint32_t(collectives.size()));
-    commands.push_back(
-        fb::CreateCommand(builder, fb::Operation::Send, send.Union()));
+  /// Tasks and messages of a schedule that can be run; else no messages.
+  static std::vector<PipelineMessage>
+  findMessages(const PipelineSchedule &schedule, const RankSeconds &seconds) {
+    std::vector<PipelineMessage> messages;
+    if (llvm::Error error = checkPipelineSchedule(schedule)) {
+      llvm::consumeError(std::move(error));
+      return messages;
+    }
+    auto find = [&](bool isForward, int stage, int microbatch) {
+      const auto &tasks = schedule.ranks[schedule.rankOfStage[stage]];
+      auto found = llvm::find_if(tasks, [&](const PipelineTask &task) {
+        return task.stage == stage && task.microbatch == microbatch &&
+               (isForward ? task.kind == TaskKind::Forward
+                          : task.kind == TaskKind::Backward ||
+                                task.kind == TaskKind::InputGradient);
+      });
+      return static_cast<int>(found - tasks.begin());
+    };
+    for (int rank = 0; rank < schedule.getNumRanks(); ++rank)
+      for (auto [place, task] : llvm::enumerate(schedule.ranks[rank])) {
+        bool isForward = task.kind == TaskKind::Forward;
+        int stage = task.stage + (isForward ? 1 : -1);
+        if (task.kind == TaskKind::WeightGradient || stage < 0 ||
+            stage == schedule.getNumStages() ||
+            schedule.rankOfStage[stage] == rank)
+          continue;
+        messages.push_back({rank, schedule.rankOfStage[stage],
+                            static_cast<int>(place),
+                            find(isForward, stage, task.microbatch)});
+      }
+    double chunks =
+        static_cast<double>(schedule.getNumStages()) / schedule.getNumRanks();
+    StageTimes times{seconds.forward / chunks, seconds.inputGradient / chunks,
+                     seconds.weightGradient / chunks, seconds.send / chunks,
+                     seconds.send / chunks};
+    placeMessages(
+        simulateSchedule(
+            schedule, std::vector<StageTimes>(schedule.getNumStages(), times)),
+        messages);
+    return messages;
+  }
+
+  void addCollective(Collectives &collectives, double seconds) {
     std::vector<flatbuffers::Offset<flatbuffers::String>> axes;
     collectives.push_back(fb::CreateCollectiveReportDirect(
         builder, fb::CollectiveKind::Send, &axes, 2, 10, 10, fb::Part::Forward,
         "model.mlir:1:1", "cause", seconds));
   }
 
-  /// The train step of a rank. Behind each task is a send of 10 bytes, and
-  /// behind the last one two, the second of the sum of all microbatches, which
-  /// takes no time.
-  flatbuffers::Offset<fb::Program> writeStep(const PipelineSchedule &schedule,
-                                             int rank,
-                                             const RankSeconds &seconds) {
+  /// Starts a message of 10 bytes, or waits for it.
+  void addStart(Commands &commands, Collectives &collectives, bool isSend,
+                int peer, int number, double seconds) {
+    std::vector<uint32_t> buffers = {0};
+    if (isSend) {
+      auto send = fb::CreateSendDirect(builder, &buffers, peer, number,
+                                       uint32_t(collectives.size()));
+      commands.push_back(
+          fb::CreateCommand(builder, fb::Operation::Send, send.Union()));
+      addCollective(collectives, seconds);
+    } else {
+      auto receive = fb::CreateReceiveDirect(builder, &buffers, peer, number);
+      commands.push_back(
+          fb::CreateCommand(builder, fb::Operation::Receive, receive.Union()));
+    }
+  }
+  void addWait(Commands &commands, size_t start) {
+    auto wait = fb::CreateCollectiveWait(builder, uint32_t(start));
+    commands.push_back(fb::CreateCommand(builder, fb::Operation::CollectiveWait,
+                                         wait.Union()));
+  }
+
+  /// The train step of a rank. Two ranks exchange what takes no time at the
+  /// end.
+  flatbuffers::Offset<fb::Program>
+  writeStep(const PipelineSchedule &schedule,
+            llvm::ArrayRef<PipelineMessage> messages, int rank,
+            const RankSeconds &seconds) {
     double chunks =
         static_cast<double>(llvm::count(schedule.rankOfStage, rank));
     std::vector<flatbuffers::Offset<fb::Task>> tasks;
@@ -68,17 +130,35 @@ protected:
     Commands commands;
     Collectives collectives;
     std::vector<flatbuffers::Offset<fb::Result>> results;
-    for (const PipelineTask &task : schedule.ranks[rank]) {
+    RankSlots slots =
+        getSlots(messages, rank, static_cast<int>(schedule.ranks[rank].size()));
+    std::map<int, size_t> started;
+    for (size_t slot = 0; slot <= schedule.ranks[rank].size(); ++slot) {
+      for (int index : slots.starts[slot]) {
+        const PipelineMessage &message = messages[index];
+        bool isSend = message.from == rank;
+        started[index] = commands.size();
+        addStart(commands, collectives, isSend,
+                 isSend ? message.to : message.from, message.number,
+                 seconds.send / chunks);
+      }
+      for (int index : slots.ends[slot])
+        addWait(commands, started.at(index));
+      if (slot == schedule.ranks[rank].size())
+        break;
+      const PipelineTask &task = schedule.ranks[rank][slot];
       auto clear = fb::CreateClear(builder, uint32_t(0));
       commands.push_back(fb::CreateCommand(
           builder, fb::Operation::Clear, clear.Union(), fb::Part::Forward, 0,
           fb::Stream::Compute, 0, static_cast<int>(tasks.size())));
-      addSend(commands, collectives, seconds.send / chunks);
       tasks.push_back(fb::CreateTask(
           builder, fb::TaskKind(task.kind), task.stage, task.microbatch,
           getTaskSeconds(task.kind, seconds) / chunks));
     }
-    addSend(commands, collectives, 0);
+    if (schedule.getNumRanks() == 2)
+      for (int sender : {0, 1})
+        addStart(commands, collectives, sender == rank, 1 - rank,
+                 int(messages.size()) + sender, 0);
     return fb::CreateProgramDirect(builder, "train_step", &buffers, &commands,
                                    &results, &collectives, 10, 0, 0, 0, 0, 0, 0,
                                    static_cast<int16_t>(rank), &tasks);
@@ -90,8 +170,9 @@ protected:
     builder.Clear();
     std::vector<flatbuffers::Offset<fb::Program>> programs;
     std::vector<flatbuffers::Offset<fb::PipelineRank>> ranks;
+    std::vector<PipelineMessage> messages = findMessages(schedule, seconds);
     for (int rank = 0; rank < schedule.getNumRanks(); ++rank) {
-      programs.push_back(writeStep(schedule, rank, seconds));
+      programs.push_back(writeStep(schedule, messages, rank, seconds));
       ranks.push_back(fb::CreatePipelineRank(builder, 64));
     }
     std::vector<flatbuffers::Offset<fb::Axis>> axes = {
@@ -231,6 +312,20 @@ TEST_F(PipelineReport, OtherTimes) {
               4 * 6 + 6 * 0.5, 1e-6);
 }
 
+/// A rank has one message at a time, on both sides.
+TEST_F(PipelineReport, MessagesGoOneAfterTheOther) {
+  // F0 and F1 take 1 us each, and their messages 4 us. Rank 1 has F0 from 5 us
+  // to 6 us, and then receives what F1 needs.
+  RankSeconds seconds{1e-6, 1e-6, 0, 4e-6};
+  json::Object pipeline =
+      *report(write("gpipe", 2, 1, 2, seconds)).getObject("pipeline");
+  const json::Array &starts =
+      *(*pipeline.getArray("ranks"))[1].getAsObject()->getArray(
+          "start_microseconds");
+  EXPECT_NEAR(*starts[0].getAsNumber(), 5, 1e-6);
+  EXPECT_NEAR(*starts[1].getAsNumber(), 10, 1e-6);
+}
+
 TEST_F(PipelineReport, ForPeople) {
   EXPECT_EQ(
       print(write("1f1b", 2, 1, 4)),
@@ -256,11 +351,11 @@ TEST_F(PipelineReport, LinesOfCollectives) {
     kinds.communication = true;
     json::Object all = report(write("1f1b", 2, 1, runs), kinds);
     const json::Array &lines = *all.getArray("collectives");
-    ASSERT_EQ(lines.size(), 6u);
+    ASSERT_EQ(lines.size(), 4u);
     for (auto [number, value] : llvm::enumerate(lines)) {
       const json::Object &line = *value.getAsObject();
-      bool isOnce = number % 3 == 2;
-      EXPECT_EQ(line.getInteger("rank"), int64_t(number / 3));
+      bool isOnce = number % 2 == 1;
+      EXPECT_EQ(line.getInteger("rank"), int64_t(number / 2));
       EXPECT_EQ(line.getInteger("runs"), isOnce ? 1 : runs);
       EXPECT_EQ(line.getInteger("wire_bytes"), isOnce ? 10 : 10 * runs);
     }
