@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <gtest/gtest.h>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -61,17 +62,16 @@ public:
         left += chunks;
     return true;
   }
-  void begin(int number, Share &share) override { goTo(number, share, 0); }
-  void advance(int number, Share &share) override {
-    for (int64_t i = 0; i < share.endTask; ++i)
-      EXPECT_EQ(ran[number][i].exchange(0), 1);
-    goTo(number, share, share.step + 1);
+  SharedStep firstStep(int share) override { return stepFrom(share, 0); }
+  SharedStep stepAfter(int share, uint32_t number) override {
+    for (int i = 0; i < numbers[section][share][number]; ++i)
+      EXPECT_EQ(ran[share][i].exchange(0), 1);
+    return stepFrom(share, number + 1);
   }
-  void runChunk(int worker, int number, const Share &share,
-                int chunk) override {
-    EXPECT_TRUE(worker == number || !divided);
-    EXPECT_LT(chunk, share.endTask);
-    ++ran[number][chunk];
+  void runChunk(int worker, int share, uint32_t number, int chunk) override {
+    EXPECT_TRUE(worker == share || !divided);
+    EXPECT_LT(chunk, numbers[section][share][number]);
+    ++ran[share][chunk];
     --left;
     ++total;
     whileRunning(worker);
@@ -83,13 +83,11 @@ public:
   std::atomic<int> total{0};
 
 private:
-  void goTo(int number, Share &share, uint32_t step) {
-    const std::vector<int> &steps = numbers[section][number];
-    while (step < steps.size() && steps[step] == 0)
-      ++step;
-    share.step = step;
-    share.chunks = step < steps.size() ? steps[step] : 0;
-    share.endTask = share.chunks;
+  SharedStep stepFrom(int share, uint32_t number) const {
+    const std::vector<int> &steps = numbers[section][share];
+    while (number < steps.size() && steps[number] == 0)
+      ++number;
+    return {number, number < steps.size() ? steps[number] : 0};
   }
 
   const Chunks numbers;
@@ -137,6 +135,33 @@ TEST(WorkerPoolTest, SharesAreSequencesOfSteps) {
       ASSERT_EQ(work.total.load(), chunks);
     }
   }
+}
+
+namespace {
+
+/// One step of one share, which looks at its own progress.
+class WorkThatLooks : public CheckedWork {
+public:
+  explicit WorkThatLooks(const WorkerPool &pool)
+      : CheckedWork({{{1, 2}, {}}}, /*divided=*/true), pool(pool) {}
+
+  void whileRunning(int) override { seen.push_back(pool.stepOf(0)); }
+
+  std::vector<std::optional<uint32_t>> seen;
+
+private:
+  const WorkerPool &pool;
+};
+
+} // namespace
+
+TEST(WorkerPoolTest, SaysWhereAShareIs) {
+  WorkerPool pool(2);
+  WorkThatLooks work(pool);
+  pool.run(work);
+  EXPECT_EQ(work.seen, (std::vector<std::optional<uint32_t>>{0, 1, 1}));
+  EXPECT_EQ(pool.stepOf(0), std::nullopt);
+  EXPECT_EQ(pool.stepOf(1), std::nullopt);
 }
 
 /// Others do what a late worker has not begun: all but the steps of one share

@@ -62,6 +62,9 @@ public:
   /// Runs task `task` in [0, numTasks()). After an error the results are
   /// undefined.
   virtual absl::Status runTask(int64_t task) = 0;
+  /// Bytes of the results of all tasks, as far as they are known: how much
+  /// there is to do.
+  virtual uint64_t bytes() const { return 0; }
   /// What can be done before, as soon as the operands are complete; null:
   /// nothing. Only of the first part of a collective.
   virtual PreparedCollective *start() { return nullptr; }

@@ -1,6 +1,7 @@
 //===- InProcess.cpp - Collectives between virtual devices ----------------===//
 
 #include "collectives/InProcess.h"
+#include "shardc-rt/HostArray.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -20,6 +21,17 @@ absl::Status shardc::rt::checkCollective(const Mesh &mesh,
       return absl::InvalidArgumentError("booleans cannot be summed");
   }
   return absl::OkStatus();
+}
+
+uint64_t InProcessBase::bytes() const {
+  uint64_t sum = 0;
+  for (const CollectiveTensor &tensor : spec.tensors) {
+    absl::flat_hash_set<const void *> results(tensor.out.begin(),
+                                              tensor.out.end());
+    sum +=
+        results.size() * numElements(tensor.outShape) * byteSize(tensor.dtype);
+  }
+  return sum;
 }
 
 namespace {

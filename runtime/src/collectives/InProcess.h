@@ -39,6 +39,7 @@ public:
         shards(mesh.numShards(this->spec.axes)) {}
 
   int64_t numTasks() const override { return tasks.size(); }
+  uint64_t bytes() const override;
 
   absl::Status runTask(int64_t task) override {
     run(tasks[task]);

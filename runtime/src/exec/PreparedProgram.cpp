@@ -116,8 +116,10 @@ void PreparedProgram::placeBarriers() {
   }
   sections = findSections(/*ofEachStep=*/false);
   sectionsOfSteps = findSections(/*ofEachStep=*/true);
-  for (const Step &step : prepared.steps)
-    chunkTasks.push_back(tasksPerChunk(step));
+  portions.clear();
+  for (size_t step = 0; step < prepared.steps.size(); ++step)
+    for (int share = 0; share < workers; ++share)
+      portions.push_back(portionOf(step, /*run=*/0, share));
 }
 
 std::vector<PreparedProgram::Section>
@@ -146,20 +148,45 @@ PreparedProgram::findSections(bool ofEachStep) const {
   return found;
 }
 
-int64_t PreparedProgram::tasksPerChunk(const Step &step) const {
+int64_t PreparedProgram::tasksWorthTaking(const Step &step) const {
   // Rough rates of a core; what counts is that a chunk takes long beside the
   // tens of nanoseconds in which it is taken.
   constexpr double worthTaking = 10e-6, flopsPerSecond = 5e10,
                    bytesPerSecond = 1e10;
-  double bytes = step.bytes;
-  for (const Step::Access &access : step.accesses)
-    bytes += access.bytes;
-  double seconds =
-      step.flops / flopsPerSecond + bytes * step.calls.size() / bytesPerSecond;
-  if (!step.isLocal() || seconds == 0)
+  double bytes = 0;
+  int64_t tasks = step.numTasks();
+  if (step.kind == Step::Kind::Collective) {
+    bytes = step.collectives[0]->bytes();
+    tasks = step.collectives[0]->numTasks();
+  } else {
+    bytes = step.bytes;
+    for (const Step::Access &access : step.accesses)
+      bytes += access.bytes;
+    bytes *= step.calls.size();
+  }
+  double seconds = step.flops / flopsPerSecond + bytes / bytesPerSecond;
+  if (seconds == 0)
     return 1;
-  return std::ceil(std::min<double>(worthTaking / seconds, 1) *
-                   step.numTasks());
+  return std::ceil(std::min<double>(worthTaking / seconds, 1) * tasks);
+}
+
+PreparedProgram::Portion PreparedProgram::portionOf(size_t number, int64_t run,
+                                                    int share) const {
+  const Step &step = prepared.steps[number];
+  int64_t all = step.isLocal() ? step.numTasks() : 0;
+  if (step.kind == Step::Kind::Collective)
+    all = step.collectives[step.collectives.size() == 1 ? 0 : run]->numTasks();
+  Portion portion;
+  portion.tasks = TaskRange(all, share, workers);
+  const int64_t tasks = portion.tasks.end - portion.tasks.begin;
+  if (tasks == 0)
+    return portion;
+  portion.tasksPerChunk = workers == 1
+                              ? tasks
+                              : std::max(tasksWorthTaking(step),
+                                         tasks / SharedWork::mostChunks + 1);
+  portion.chunks = (tasks + portion.tasksPerChunk - 1) / portion.tasksPerChunk;
+  return portion;
 }
 
 /// An error with the communication that it is of.
@@ -252,15 +279,6 @@ void PreparedProgram::runCall(const Step &step, const Step::Call &call,
   }
 }
 
-TaskRange PreparedProgram::tasksOf(const Step &step, int64_t run,
-                                   int share) const {
-  int64_t tasks = step.isLocal() ? step.numTasks() : 0;
-  if (step.kind == Step::Kind::Collective)
-    tasks =
-        step.collectives[step.collectives.size() == 1 ? 0 : run]->numTasks();
-  return TaskRange(tasks, share, workers);
-}
-
 TracedProgram PreparedProgram::describe(const PlanSpec &plan) const {
   return describeSteps(plan, ranks, number, prepared);
 }
@@ -268,9 +286,9 @@ TracedProgram PreparedProgram::describe(const PlanSpec &plan) const {
 std::string PreparedProgram::describeProgress(const PlanSpec &plan,
                                               const WorkerPool &pool) const {
   size_t furthestBehind = prepared.steps.size();
-  for (const Share &share : pool.progress())
-    furthestBehind = std::min<size_t>(
-        furthestBehind, share.step.load(std::memory_order_relaxed));
+  for (int share = 0; share < pool.size(); ++share)
+    if (std::optional<uint32_t> step = pool.stepOf(share))
+      furthestBehind = std::min<size_t>(furthestBehind, *step);
   const TracedProgram described = describe(plan);
   if (furthestBehind >= described.steps.size())
     return "";
@@ -353,18 +371,24 @@ public:
   }
 
   bool openSection() override;
-  void begin(int number, Share &share) override;
-  void advance(int number, Share &share) override {
-    goTo(number, share, share.step.load(std::memory_order_relaxed) + 1);
+  SharedStep firstStep(int share) override {
+    return stepFrom(share, sections[section].begin);
   }
-  void runChunk(int worker, int number, const Share &share, int chunk) override;
+  SharedStep stepAfter(int share, uint32_t number) override {
+    return stepFrom(share, number + 1);
+  }
+  void runChunk(int worker, int share, uint32_t number, int chunk) override;
   bool isDivided() const override { return trace || program.transport; }
   bool whileCallerWaits() override;
 
 private:
-  void goTo(int number, Share &share, size_t step);
+  /// The next step of the section, from `number` on, of which the share has
+  /// tasks.
+  SharedStep stepFrom(int share, size_t number);
+  Portion portionOf(int share, size_t number) const;
   void count(const Step &step);
-  void record(int number, const Share &share, int64_t begin);
+  void record(int share, uint32_t number, const TaskRange &tasks,
+              int64_t begin);
 
   PreparedProgram &program;
   Counters &counters;
@@ -392,39 +416,31 @@ bool PreparedProgram::Run::openSection() {
   return true;
 }
 
-void PreparedProgram::Run::begin(int number, Share &share) {
-  share.endStep = sections[section].end;
-  share.run = run;
-  goTo(number, share, sections[section].begin);
+PreparedProgram::Portion PreparedProgram::Run::portionOf(int share,
+                                                         size_t number) const {
+  // Those of collectives that move are a matter of the run.
+  const bool varies = program.prepared.steps[number].collectives.size() > 1;
+  Portion portion = varies ? program.portionOf(number, run, share)
+                           : program.portions[number * program.workers + share];
+  if (isDivided() && portion.chunks > 1) {
+    portion.tasksPerChunk = portion.tasks.end - portion.tasks.begin;
+    portion.chunks = 1;
+  }
+  return portion;
 }
 
-/// Goes to a step of which the share has tasks, from `step` on.
-void PreparedProgram::Run::goTo(int number, Share &share, size_t step) {
-  for (; step < share.endStep; ++step) {
-    const Step &now = program.prepared.steps[step];
-    share.step.store(step, std::memory_order_relaxed);
-    TaskRange range = program.tasksOf(now, share.run, number);
-    share.firstTask = range.begin;
-    share.endTask = range.end;
-    if (number == 0)
-      count(now);
-    const int64_t tasks = range.end - range.begin;
-    if (tasks > 0) {
-      share.tasksPerChunk =
-          program.workers == 1 || isDivided()
-              ? tasks
-              : std::max(program.chunkTasks[step], tasks / mostChunks + 1);
-      // Without a division, which small steps would notice.
-      share.chunks =
-          tasks <= share.tasksPerChunk
-              ? 1
-              : (tasks + share.tasksPerChunk - 1) / share.tasksPerChunk;
-      return;
-    }
+SharedStep PreparedProgram::Run::stepFrom(int share, size_t number) {
+  const size_t end = sections[section].end;
+  for (; number < end; ++number) {
+    if (share == 0)
+      count(program.prepared.steps[number]);
+    const Portion portion = portionOf(share, number);
+    if (portion.chunks > 0)
+      return {static_cast<uint32_t>(number), portion.chunks};
     if (trace)
-      record(number, share, Trace::State::now());
+      record(share, number, portion.tasks, Trace::State::now());
   }
-  share.chunks = 0;
+  return {};
 }
 
 /// What is counted once for all shares.
@@ -436,33 +452,32 @@ void PreparedProgram::Run::count(const Step &step) {
     counters.wireBytes[rank] += step.wireBytes;
 }
 
-void PreparedProgram::Run::runChunk(int worker, int number, const Share &share,
+void PreparedProgram::Run::runChunk(int worker, int share, uint32_t number,
                                     int chunk) {
-  const Step &step =
-      program.prepared.steps[share.step.load(std::memory_order_relaxed)];
-  TaskRange tasks(0, 0, 1);
-  tasks.begin = share.firstTask + chunk * share.tasksPerChunk;
-  tasks.end = std::min(share.endTask, tasks.begin + share.tasksPerChunk);
+  const Step &step = program.prepared.steps[number];
+  const Portion portion = portionOf(share, number);
+  TaskRange tasks = portion.tasks;
+  tasks.begin += chunk * portion.tasksPerChunk;
+  tasks.end = std::min(tasks.end, tasks.begin + portion.tasksPerChunk);
   const int64_t begin = trace ? Trace::State::now() : 0;
   if (step.isLocal())
-    program.runLocal(step, share.run, tasks,
+    program.runLocal(step, run, tasks,
                      /*movesMessages=*/worker == 0 && program.transport);
   else
-    program.runCollective(step, share.run, tasks);
+    program.runCollective(step, run, tasks);
   if (trace)
-    record(number, share, begin);
+    record(share, number, tasks, begin);
 }
 
 /// A share's worker alone runs it, in one chunk.
-void PreparedProgram::Run::record(int number, const Share &share,
-                                  int64_t begin) {
+void PreparedProgram::Run::record(int share, uint32_t number,
+                                  const TaskRange &tasks, int64_t begin) {
   const int64_t now = Trace::State::now();
-  trace->workers[number].add(
-      {static_cast<uint32_t>(program.number),
-       share.step.load(std::memory_order_relaxed), counters.tracedRun,
-       static_cast<int32_t>(share.run), static_cast<int32_t>(share.firstTask),
-       static_cast<int32_t>(share.endTask), arrived[number], begin, now});
-  arrived[number] = now;
+  trace->workers[share].add(
+      {static_cast<uint32_t>(program.number), number, counters.tracedRun,
+       static_cast<int32_t>(run), static_cast<int32_t>(tasks.begin),
+       static_cast<int32_t>(tasks.end), arrived[share], begin, now});
+  arrived[share] = now;
 }
 
 bool PreparedProgram::Run::whileCallerWaits() {

@@ -101,6 +101,13 @@ private:
     int64_t runs = 0;
   };
 
+  /// The tasks of a step that a share has, cut into chunks.
+  struct Portion {
+    TaskRange tasks{0, 0, 1};
+    int64_t tasksPerChunk = 1;
+    int chunks = 0;
+  };
+
   /// A run of the program.
   class Run;
 
@@ -115,7 +122,7 @@ private:
   /// The sections between barriers, or one for each step.
   std::vector<Section> findSections(bool ofEachStep) const;
   /// Tasks of a step that are worth to be taken alone: some microseconds.
-  int64_t tasksPerChunk(const Step &step) const;
+  int64_t tasksWorthTaking(const Step &step) const;
 
   void runLocal(const Step &step, int64_t run, TaskRange tasks,
                 bool movesMessages);
@@ -124,8 +131,8 @@ private:
   void runGemm(const Step &step, void *const *table, int64_t tile);
   void runCollective(const Step &step, int64_t run, TaskRange tasks);
   void note(const absl::Status &status);
-  /// The tasks of a step that a share has in run `run` of the loop around it.
-  TaskRange tasksOf(const Step &step, int64_t run, int share) const;
+  /// What a share has of step `number` in run `run` of the loop around it.
+  Portion portionOf(size_t number, int64_t run, int share) const;
 
   PreparedSteps prepared;
   absl::Span<const DeviceSet> ranks;
@@ -134,7 +141,7 @@ private:
   int workers;
 
   std::vector<Section> sections, sectionsOfSteps;
-  std::vector<int64_t> chunkTasks; ///< By step: `tasksPerChunk`.
+  std::vector<Portion> portions; ///< By step and share, of run 0.
 
   std::mutex errorMutex;
   absl::Status error;

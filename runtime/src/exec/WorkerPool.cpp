@@ -24,8 +24,11 @@ static constexpr std::chrono::microseconds spinning(50);
 /// Turns of a wait between two looks at the clock. A turn is some tens of
 /// nanoseconds.
 static constexpr int turnsPerLook = 32;
-/// Turns in which a worker waits for its own share alone.
-static constexpr int turnsForOwn = 20;
+/// Turns between two looks at the shares of others, whose workers need the same
+/// cache lines. In the first ones a worker waits for its own share alone, which
+/// mostly begins in a moment: who took another one meanwhile would need what
+/// lies in the caches of that share's worker.
+static constexpr int turnsForOwn = 16;
 
 static void relaxCpu() {
 #if defined(__x86_64__)
@@ -38,26 +41,27 @@ static void futex(std::atomic<uint32_t> &word, int operation, uint32_t value) {
   syscall(SYS_futex, &word, operation, value, nullptr, nullptr, 0);
 }
 
-namespace {
-/// The value of `Share::untaken`.
-struct Untaken {
-  static constexpr int bits = 12;
-  static constexpr uint64_t mask = (1 << bits) - 1;
-  static_assert(mask == SharedWork::mostChunks);
+/// Bits of the numbers of chunks in a state.
+static constexpr int chunkBits = 12;
+static constexpr uint64_t chunkMask = (1 << chunkBits) - 1;
+static_assert(chunkMask == SharedWork::mostChunks);
+static_assert(uint64_t(SharedWork::mostSteps) << (3 * chunkBits + 1) == 0,
+              "a state is full");
 
-  explicit Untaken(uint64_t word)
-      : step(word >> (2 * bits)), next(word >> bits & mask), end(word & mask) {}
+WorkerPool::State::State(uint64_t word)
+    : isDivided(word >> 63),
+      step(word >> (3 * chunkBits) & (SharedWork::mostSteps - 1)),
+      unfinished(word >> (2 * chunkBits) & chunkMask),
+      next(word >> chunkBits & chunkMask), end(word & chunkMask) {}
 
-  uint64_t word() const {
-    return step << (2 * bits) | uint64_t(next) << bits | uint64_t(end);
-  }
+uint64_t WorkerPool::State::word() const {
+  return uint64_t(isDivided) << 63 | uint64_t(step) << (3 * chunkBits) |
+         uint64_t(unfinished) << (2 * chunkBits) | uint64_t(next) << chunkBits |
+         uint64_t(end);
+}
 
-  uint64_t step;
-  int next, end;
-};
-} // namespace
-
-WorkerPool::WorkerPool(int workers) : workers(workers), shares(workers) {
+WorkerPool::WorkerPool(int workers)
+    : workers(workers), shares(workers), firstSteps(workers) {
   CPU_ZERO(&cores);
   sched_getaffinity(0, sizeof(cores), &cores);
   for (int worker = 1; worker < workers; ++worker)
@@ -80,9 +84,8 @@ template <typename Done>
 void WorkerPool::takeOrWait(int worker, Done done) {
   Clock::time_point start;
   for (int turn = 0; !done(); ++turn) {
-    // Its own share mostly begins in a moment. Who took another one meanwhile
-    // would need what lies in the caches of that share's worker.
-    if (takeFrom(worker, worker) || (turn >= turnsForOwn && takeAny(worker)))
+    if (takeFrom(worker, worker) ||
+        (turn % turnsForOwn == turnsForOwn - 1 && takeAny(worker)))
       return;
     const bool mayNotSleep = worker == 0 && current->whileCallerWaits();
     relaxCpu();
@@ -112,18 +115,19 @@ void WorkerPool::work(int worker) {
 }
 
 bool WorkerPool::seesWork(int worker) const {
-  auto has = [&](int share) {
-    Untaken untaken(shares[share].untaken.load());
-    return untaken.next < untaken.end;
-  };
-  if (has(worker))
-    return true;
-  if (isDivided.load(std::memory_order_relaxed))
-    return false;
-  for (int share = 0; share < workers; ++share)
-    if (has(share))
+  for (int share = 0; share < workers; ++share) {
+    State state(shares[share].state.load());
+    if (state.next < state.end && (share == worker || !state.isDivided))
       return true;
+  }
   return false;
+}
+
+std::optional<uint32_t> WorkerPool::stepOf(int share) const {
+  State state(shares[share].state.load(std::memory_order_relaxed));
+  if (state.unfinished == 0)
+    return std::nullopt;
+  return state.step;
 }
 
 bool WorkerPool::takeAny(int worker) {
@@ -134,101 +138,140 @@ bool WorkerPool::takeAny(int worker) {
 }
 
 bool WorkerPool::takeFrom(int share, int worker) {
-  std::atomic<uint64_t> &word = shares[share].untaken;
-  uint64_t seen = word.load(std::memory_order_acquire);
+  std::atomic<uint64_t> &state = shares[share].state;
+  uint64_t seen = state.load(std::memory_order_relaxed);
   while (true) {
-    Untaken untaken(seen);
-    if (untaken.next >= untaken.end)
+    State now(seen);
+    if (now.next >= now.end || (share != worker && now.isDivided))
       return false;
-    // What it says of another work is no harm: then the word has changed.
-    if (share != worker && isDivided.load(std::memory_order_relaxed))
-      return false;
-    int chunk = share == worker ? untaken.next++ : --untaken.end;
-    if (word.compare_exchange_weak(seen, untaken.word(),
-                                   std::memory_order_acq_rel,
-                                   std::memory_order_acquire)) {
-      runAll(share, chunk, worker);
-      return true;
+    const int chunk = share == worker ? now.next++ : --now.end;
+    if (!state.compare_exchange_weak(seen, now.word(),
+                                     std::memory_order_acquire,
+                                     std::memory_order_relaxed))
+      continue;
+    runAll(share, now.step, chunk, /*isLast=*/now.unfinished == 1, worker);
+    return true;
+  }
+}
+
+int WorkerPool::endChunk(int share, int worker, bool &isLast) {
+  std::atomic<uint64_t> &state = shares[share].state;
+  uint64_t seen = state.load(std::memory_order_acquire);
+  while (true) {
+    State now(seen);
+    isLast = now.unfinished == 1;
+    if (isLast) // Nobody else changes the state.
+      return -1;
+    --now.unfinished;
+    const bool takes = share == worker && now.next < now.end;
+    const int chunk = takes ? now.next++ : -1;
+    if (state.compare_exchange_weak(seen, now.word(), std::memory_order_acq_rel,
+                                    std::memory_order_acquire)) {
+      isLast = takes && now.unfinished == 1;
+      return chunk;
     }
   }
 }
 
-void WorkerPool::publish(int share, int next, int end) {
-  Untaken untaken(shares[share].untaken.load(std::memory_order_relaxed));
-  ++untaken.step;
-  untaken.next = next;
-  untaken.end = end;
-  shares[share].untaken.exchange(untaken.word());
-  if (sleepers.load() > 0)
-    wakeAll();
-}
-
-bool WorkerPool::runFrom(int share, int chunk, int worker) {
-  std::atomic<int> &unfinished = shares[share].unfinished;
-  while (true) {
-    current->runChunk(worker, share, shares[share], chunk);
-    // If this one is the last, nobody else changes the number.
-    if (unfinished.load(std::memory_order_acquire) != 1 &&
-        unfinished.fetch_sub(1, std::memory_order_acq_rel) != 1)
-      return false;
-    current->advance(share, shares[share]);
-    const int chunks = shares[share].chunks;
-    if (chunks == 0)
-      break;
-    unfinished.store(chunks, std::memory_order_relaxed);
-    chunk = 0;
-    if (chunks == 1)
-      continue;
+int WorkerPool::beginStep(int share, SharedStep step, int worker) {
+  State state;
+  state.isDivided = isDivided;
+  state.step = step.number;
+  state.unfinished = step.chunks;
+  int chunk = 0;
+  if (share == worker || isDivided) {
+    state.next = 1;
+    state.end = step.chunks;
+  } else {
     // The worker of the share may be late: then this one takes from the far
     // end, too.
-    if (share != worker && !isDivided.load(std::memory_order_relaxed)) {
-      chunk = chunks - 1;
-      publish(share, 0, chunks - 1);
-    } else {
-      publish(share, 1, chunks);
-    }
+    chunk = state.end = step.chunks - 1;
   }
+  shares[share].state.store(state.word(), std::memory_order_release);
+  // Who falls asleep meanwhile is woken by a later step: this worker runs the
+  // chunks itself.
+  if (step.chunks > 1 && sleepers.load(std::memory_order_relaxed) > 0)
+    wakeAll();
+  return chunk;
+}
+
+bool WorkerPool::runFrom(int share, uint32_t step, int chunk, bool isLast,
+                         int worker) {
+  while (true) {
+    current->runChunk(worker, share, step, chunk);
+    if (!isLast) {
+      const int next = endChunk(share, worker, isLast);
+      if (next >= 0) {
+        chunk = next;
+        continue;
+      }
+      if (!isLast)
+        return false;
+    }
+    const SharedStep after = current->stepAfter(share, step);
+    if (after.chunks == 0)
+      break;
+    chunk = beginStep(share, after, worker);
+    step = after.number;
+    isLast = after.chunks == 1;
+  }
+  shares[share].state.store(0, std::memory_order_relaxed);
   return unfinishedShares.fetch_sub(1, std::memory_order_acq_rel) == 1;
 }
 
-bool WorkerPool::open(int worker) {
-  int begun = 0;
+WorkerPool::Begun WorkerPool::open(int worker) {
+  int begun = 0, last = 0;
   while (begun == 0) {
     if (!current->openSection()) {
       finished.store(true);
       if (sleepers.load() > 0)
         wakeAll();
-      return false;
+      return {};
     }
     for (int share = 0; share < workers; ++share) {
-      current->begin(share, shares[share]);
-      begun += shares[share].chunks > 0;
+      firstSteps[share] = current->firstStep(share);
+      if (firstSteps[share].chunks > 0)
+        ++begun, last = share;
     }
   }
-  // Before any share is published: its chunks may end at once.
+  // Before any share begins: its chunks may end at once, and then another
+  // worker opens the next section.
   unfinishedShares.store(begun, std::memory_order_relaxed);
-  const int own = shares[worker].chunks;
-  begun -= own > 0;
+  // To hand over one chunk takes longer than many a chunk.
+  const bool isOne = begun == 1 && firstSteps[last].chunks == 1 && !isDivided;
+  const int own = isOne ? last : worker;
+  const SharedStep first = firstSteps[own];
+  if (first.chunks > 0)
+    --begun;
   for (int share = 0; begun > 0; ++share) {
-    int chunks = share == worker ? 0 : shares[share].chunks;
-    if (chunks == 0)
+    const SharedStep step = firstSteps[share];
+    if (share == own || step.chunks == 0)
       continue;
     --begun;
-    shares[share].unfinished.store(chunks, std::memory_order_relaxed);
-    publish(share, 0, chunks);
+    State state;
+    state.isDivided = isDivided;
+    state.step = step.number;
+    state.unfinished = state.end = step.chunks;
+    // Either this worker sees that the share's sleeps, or that one this step.
+    shares[share].state.exchange(state.word());
+    if (sleepers.load() > 0)
+      wakeAll();
   }
-  if (own == 0)
-    return false;
-  shares[worker].unfinished.store(own, std::memory_order_relaxed);
-  if (own > 1)
-    publish(worker, 1, own);
-  return true;
+  if (first.chunks > 0)
+    beginStep(own, first, worker);
+  return {own, first};
 }
 
-void WorkerPool::runAll(int share, int chunk, int worker) {
-  while (runFrom(share, chunk, worker) && open(worker)) {
-    share = worker;
+void WorkerPool::runAll(int share, uint32_t step, int chunk, bool isLast,
+                        int worker) {
+  while (runFrom(share, step, chunk, isLast, worker)) {
+    const Begun begun = open(worker);
+    if (begun.step.chunks == 0)
+      return;
+    share = begun.share;
+    step = begun.step.number;
     chunk = 0;
+    isLast = begun.step.chunks == 1;
   }
 }
 
@@ -252,10 +295,11 @@ void WorkerPool::run(SharedWork &work) {
   if (workers > 1)
     leaveCoreToCaller();
   current = &work;
-  isDivided.store(work.isDivided(), std::memory_order_relaxed);
+  isDivided = work.isDivided();
   finished.store(false, std::memory_order_relaxed);
-  if (open(/*worker=*/0))
-    runAll(/*share=*/0, /*chunk=*/0, /*worker=*/0);
+  if (Begun begun = open(/*worker=*/0); begun.step.chunks > 0)
+    runAll(begun.share, begun.step.number, /*chunk=*/0,
+           /*isLast=*/begun.step.chunks == 1, /*worker=*/0);
   while (!finished.load(std::memory_order_acquire))
     takeOrWait(0, [&] { return finished.load(); });
 }
@@ -268,17 +312,28 @@ public:
       : tasks(tasks), atOnce(atOnce), workers(workers) {}
 
   bool openSection() override { return !std::exchange(isOpen, true); }
-  void begin(int number, Share &share) override {
-    TaskRange range(tasks, number, workers);
-    share.firstTask = range.begin;
-    share.endTask = range.end;
-    int64_t count = range.end - range.begin;
-    share.tasksPerChunk = std::max(atOnce, count / mostChunks + 1);
-    share.chunks = (count + share.tasksPerChunk - 1) / share.tasksPerChunk;
+  SharedStep firstStep(int share) override {
+    TaskRange range(tasks, share, workers);
+    const int64_t count = range.end - range.begin, most = atChunk(range);
+    return {0, static_cast<int>((count + most - 1) / most)};
   }
-  void advance(int, Share &share) override { share.chunks = 0; }
+  SharedStep stepAfter(int, uint32_t) override { return {}; }
+
+protected:
+  /// The tasks of a chunk.
+  TaskRange tasksOf(int share, int chunk) const {
+    TaskRange range(tasks, share, workers);
+    const int64_t most = atChunk(range);
+    range.begin += chunk * most;
+    range.end = std::min(range.end, range.begin + most);
+    return range;
+  }
 
 private:
+  int64_t atChunk(const TaskRange &share) const {
+    return std::max(atOnce, (share.end - share.begin) / mostChunks + 1);
+  }
+
   const int64_t tasks, atOnce;
   const int workers;
   bool isOpen = false;
@@ -290,10 +345,9 @@ public:
           absl::FunctionRef<void(int64_t)> task)
       : OneStep(tasks, atOnce, workers), task(task) {}
 
-  void runChunk(int, int, const Share &share, int chunk) override {
-    const int64_t first = share.firstTask + chunk * share.tasksPerChunk;
-    const int64_t end = std::min(share.endTask, first + share.tasksPerChunk);
-    for (int64_t i = first; i < end; ++i)
+  void runChunk(int, int share, uint32_t, int chunk) override {
+    TaskRange range = tasksOf(share, chunk);
+    for (int64_t i = range.begin; i < range.end; ++i)
       task(i);
   }
 
@@ -307,7 +361,7 @@ public:
   Job(const std::function<void(int)> &job, int workers)
       : OneStep(workers, 1, workers), job(job) {}
 
-  void runChunk(int worker, int, const Share &, int) override { job(worker); }
+  void runChunk(int worker, int, uint32_t, int) override { job(worker); }
   bool isDivided() const override { return true; }
 
 private:

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <sched.h>
 #include <thread>
 #include <vector>
@@ -41,8 +42,9 @@ public:
   /// takes so many tasks at once.
   void forEach(int64_t tasks, int64_t atOnce,
                absl::FunctionRef<void(int64_t)> task);
-  /// Where the shares of the work are; from any thread.
-  const std::vector<Share> &progress() const { return shares; }
+  /// The step that a share of the work is in, from any thread; none where it is
+  /// at the end of its section.
+  std::optional<uint32_t> stepOf(int share) const;
 
   /// Runs `job(worker)` on every worker and returns when all have finished.
   void run(const std::function<void(int)> &job);
@@ -51,6 +53,23 @@ public:
   void barrier();
 
 private:
+  /// Where a share is, and which chunks of its step are left, in one word: a
+  /// worker that takes a chunk by it takes what it says, whatever happened
+  /// since the worker read it before.
+  struct State {
+    State() = default;
+    explicit State(uint64_t word);
+    uint64_t word() const;
+
+    bool isDivided = false; ///< Only the share's worker takes chunks.
+    uint32_t step = 0;
+    int unfinished = 0;    ///< Chunks of the step that have not ended.
+    int next = 0, end = 0; ///< The chunks [next, end) that nobody has taken.
+  };
+  struct alignas(64) Share {
+    std::atomic<uint64_t> state{0};
+  };
+
   void work(int worker);
   /// Runs a chunk of a share and what follows it, if there is one to take.
   bool takeFrom(int share, int worker);
@@ -62,15 +81,26 @@ private:
   template <typename Done>
   void takeOrWait(int worker, Done done);
   /// Runs a chunk, and all that follows it as long as this worker has ended the
-  /// step or the section.
-  void runAll(int share, int chunk, int worker);
+  /// step or the section. `isLast`: all other chunks of the step have ended.
+  void runAll(int share, uint32_t step, int chunk, bool isLast, int worker);
   /// The same within a section; returns whether it has ended.
-  bool runFrom(int share, int chunk, int worker);
-  /// Lets workers take the chunks [next, end) of a share's step.
-  void publish(int share, int next, int end);
-  /// Opens the next section, or ends the work. True: the first chunk of
-  /// `worker`'s own share is taken for it.
-  bool open(int worker);
+  bool runFrom(int share, uint32_t step, int chunk, bool isLast, int worker);
+  /// Ends a chunk of a share, and takes the next one if it is the worker's own
+  /// share: -1 if there is none. `isLast`: as of `runAll`; then the step has
+  /// ended if there is no next one.
+  int endChunk(int share, int worker, bool &isLast);
+  /// Begins a step of a share, of which this worker takes a chunk, and leaves
+  /// the others to be taken.
+  int beginStep(int share, SharedStep step, int worker);
+  /// A step that a worker begins with, without chunks if there is none.
+  struct Begun {
+    int share = 0;
+    SharedStep step;
+  };
+  /// Opens the next section, or ends the work. Returns the first step of
+  /// `worker`'s own share, or of the only one if that is one chunk; chunk 0 is
+  /// taken for it.
+  Begun open(int worker);
   void wakeAll();
   /// Keeps the others off the core that the caller is on, as far as the system
   /// lets them.
@@ -86,9 +116,10 @@ private:
   std::mutex runMutex;
 
   std::vector<Share> shares; ///< By worker.
-  /// Who has a chunk may use it: the work does not end meanwhile.
+  /// Who has a chunk may use these: the work does not end meanwhile.
   SharedWork *current = nullptr;
-  std::atomic<bool> isDivided{false};
+  bool isDivided = false;
+  std::vector<SharedStep> firstSteps; ///< Of a section, while it is opened.
   alignas(64) std::atomic<int> unfinishedShares{0};
   alignas(64) std::atomic<bool> finished{true};
   std::atomic<bool> ending{false};
