@@ -193,6 +193,10 @@ INSTANTIATE_TEST_SUITE_P(
           addPart(p, 6, {0, 1}, {1});
         },
         +[](fb::PlanT &p) {
+          addPart(p, 6, {0, 1}, {0});
+          launch(p)->parts[0]->bytes_per_iteration = {8};
+        },
+        +[](fb::PlanT &p) {
           launch(p)->grain = 4;
           addPart(p, 2, {0, 1}, {0});
           addPart(p, 4, {0, 1}, {0});

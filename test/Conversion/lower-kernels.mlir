@@ -9,7 +9,7 @@
 // CHECK: shardc.kernel
 // CHECK-SAME: shardc.symbol = "[[ADD]]"
 // CHECK: shardc.kernel
-// CHECK-SAME: shardc.extent = 18
+// CHECK-SAME: shardc.extent = 16
 // CHECK-SAME: shardc.symbol = "[[SUM:shardc_reduce_[0-9]+]]"
 
 // CHECK: module @kernels

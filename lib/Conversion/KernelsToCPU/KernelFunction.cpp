@@ -1,6 +1,7 @@
 //===- KernelFunction.cpp - One kernel as a function ----------------------===//
 
 #include "shardc/Conversion/KernelsToCPU/KernelFunction.h"
+#include "IterationBytes.h"
 #include "NestBuilder.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -84,9 +85,12 @@ SmallVector<KernelPart> buildKernelFunction(KernelOp kernel, MeshOp mesh,
   int64_t extent = 0;
   for (KernelNest &nest : getKernelNests(kernel)) {
     SmallVector<int64_t> touched = getTouchedBuffers(kernel, nest);
-    plans.push_back(planNest(std::move(nest), mostLanes));
-    parts.push_back({plans.back().getExtent(), std::move(touched), {}});
-    extent += plans.back().getExtent();
+    const NestPlan &plan =
+        plans.emplace_back(planNest(std::move(nest), mostLanes));
+    SmallVector<int64_t> bytes = getBytesPerIteration(kernel, plan, touched);
+    parts.push_back(
+        {plan.getExtent(), std::move(touched), std::move(bytes), {}});
+    extent += plan.getExtent();
   }
   // A nest's share of the iterations [begin, end).
   Value begin = entry->getArgument(2), end = entry->getArgument(3);

@@ -38,6 +38,8 @@ static LogicalResult buildFunctions(ModuleOp module, MeshOp mesh,
                    "axes", builder.getDenseI64ArrayAttr(part.coordinateAxes)),
                builder.getNamedAttr("buffers",
                                     builder.getDenseI64ArrayAttr(part.buffers)),
+               builder.getNamedAttr("bytes", builder.getDenseI64ArrayAttr(
+                                                 part.bytesPerIteration)),
                builder.getNamedAttr("extent",
                                     builder.getI64IntegerAttr(part.extent))}));
         }

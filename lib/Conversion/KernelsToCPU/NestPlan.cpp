@@ -11,6 +11,9 @@ namespace shardc {
 /// Multiply-adds that one iteration of a kernel is worth at least: about a
 /// microsecond, some ten times the cost of a barrier.
 static constexpr int64_t workPerIteration = 1 << 16;
+/// The part of it from which on a nest has two iterations: where another worker
+/// has the other half of the rows, there is no barrier.
+static constexpr double worthSharing = 0.25;
 
 /// The cost of an op for each element, in multiply-adds.
 static int64_t getWork(Operation *op, NestKind kind) {
@@ -42,14 +45,28 @@ static int64_t getWorkPerElement(const KernelNest &nest) {
 }
 
 /// Divides the units into iterations of about the same work. Each element takes
-/// so many multiply-adds of a GEMM.
+/// so many multiply-adds of a GEMM. Their number is a power of two, so that
+/// nests over the same rows are mostly divided at the same ones: then their
+/// iterations need not wait for one another.
 static void divide(NestPlan &plan, int64_t elementsPerUnit,
                    int64_t contracted = 0) {
   int64_t workPerUnit =
       elementsPerUnit * (contracted + getWorkPerElement(plan.nest));
-  int64_t iterations =
-      std::max<int64_t>(1, plan.units * workPerUnit / workPerIteration);
+  double wanted = double(plan.units) * workPerUnit / workPerIteration;
+  int64_t iterations = wanted >= worthSharing ? 2 : 1;
+  while (2 * iterations <= wanted)
+    iterations *= 2;
   plan.unitsPerIteration = (plan.units + iterations - 1) / iterations;
+}
+
+/// Rows of a register tile, as many as `most` if they make whole tiles: a third
+/// less is as fast, and nests are divided at the same rows.
+static int64_t getTileRows(int64_t rows, int64_t most) {
+  for (int64_t tile = most; 3 * tile >= 2 * most; --tile)
+    if (rows % tile == 0)
+      return tile;
+  int64_t tiles = (rows + most - 1) / most;
+  return (rows + tiles - 1) / tiles;
 }
 
 /// Plans a Gemm nest; returns false if it has no matrix view that suits.
@@ -95,8 +112,7 @@ static bool planGemm(NestPlan &plan, int64_t mostLanes) {
     plan.numLanes = mostLanes;
   int64_t vectors = gemm.n > baseLanes ? 2 : 1;
   int64_t mostRows = (vectors == 2 ? 6 : 10) / (isWide ? 2 : 1);
-  int64_t tiles = (gemm.m + mostRows - 1) / mostRows;
-  plan.tileRows = (gemm.m + tiles - 1) / tiles;
+  plan.tileRows = getTileRows(gemm.m, mostRows);
   if (gemm.batch > 1) {
     plan.units = gemm.batch;
     divide(plan, gemm.m * gemm.n, gemm.k);

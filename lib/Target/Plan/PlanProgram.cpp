@@ -140,8 +140,14 @@ ProgramWriter::writeLaunchPart(DictionaryAttr part) {
     return std::vector<uint16_t>(numbers.begin(), numbers.end());
   };
   auto buffers = getNumbers("buffers"), axes = getNumbers("axes");
+  ArrayRef<int64_t> perIteration =
+      part.getAs<DenseI64ArrayAttr>("bytes").asArrayRef();
+  std::vector<uint64_t> bytes;
+  if (llvm::any_of(perIteration, [](int64_t count) { return count > 0; }))
+    bytes.assign(perIteration.begin(), perIteration.end());
   return fb::CreateLaunchPartDirect(
-      builder, part.getAs<IntegerAttr>("extent").getInt(), &buffers, &axes);
+      builder, part.getAs<IntegerAttr>("extent").getInt(), &buffers, &axes,
+      bytes.empty() ? nullptr : &bytes);
 }
 
 void ProgramWriter::addKernel(KernelOp kernel) {

@@ -27,18 +27,21 @@ void Barriers::access(int worker, const void *bytes, uint64_t count,
   step.push_back({begin, begin + count, worker, isWrite});
 }
 
-bool Barriers::endStep() {
-  auto conflicts = [&] {
-    for (const Access &now : step)
-      for (const Access &before : sinceBarrier)
-        if (now.worker != before.worker && (now.isWrite || before.isWrite) &&
-            now.begin < before.end && before.begin < now.end)
-          return true;
+bool Barriers::isNeeded() const {
+  if (workers == 1)
     return false;
-  };
-  bool needed = workers > 1 &&
-                (mustWait || step.size() + sinceBarrier.size() > mostAccesses ||
-                 conflicts());
+  if (mustWait || step.size() + sinceBarrier.size() > mostAccesses)
+    return true;
+  for (const Access &now : step)
+    for (const Access &before : sinceBarrier)
+      if (now.worker != before.worker && (now.isWrite || before.isWrite) &&
+          now.begin < before.end && before.begin < now.end)
+        return true;
+  return false;
+}
+
+bool Barriers::endStep() {
+  bool needed = isNeeded();
   if (needed) {
     sinceBarrier.clear();
     mustWait = false;

@@ -39,6 +39,10 @@ public:
 
   /// A worker accesses these bytes in the next step.
   void access(int worker, const void *bytes, uint64_t count, bool isWrite);
+  /// Whether the next step needs a barrier before it, with the accesses so far.
+  bool isNeeded() const;
+  /// Forgets the accesses of the next step.
+  void dropStep() { step.clear(); }
   /// Ends the step and returns whether it needs a barrier before it.
   bool endStep();
 

@@ -71,8 +71,51 @@ void PreparedProgram::bindPacked(char *memory) {
   placeBarriers();
 }
 
+void PreparedProgram::noteAccesses(const Step &step, int share, int64_t runs,
+                                   Barriers &barriers) const {
+  TaskRange range = tasksOf(step, step.numTasks(), share);
+  if (range.begin == range.end)
+    return;
+  const int64_t lastCall = (range.end - 1) / step.tiles;
+  for (int64_t call = range.begin / step.tiles; call <= lastCall; ++call) {
+    const int64_t before = call * step.tiles;
+    const int64_t begin = std::max<int64_t>(range.begin - before, 0),
+                  end = std::min(range.end - before, step.tiles);
+    for (int64_t operand = 0; operand < step.operands; ++operand) {
+      Step::Bytes bytes = step.bytesOf(operand, begin, end);
+      if (bytes.begin == bytes.end)
+        continue;
+      if (!step.strides.empty())
+        bytes.end += (runs - 1) * step.strides[operand];
+      const void *address = step.table[step.calls[call].buffers + operand];
+      barriers.access(share, static_cast<const char *>(address) + bytes.begin,
+                      bytes.end - bytes.begin, step.accesses[operand].isWrite);
+    }
+  }
+}
+
+void PreparedProgram::chooseOwner(Step &step, int64_t runs,
+                                  absl::Span<const double> seconds,
+                                  Barriers &barriers) const {
+  std::vector<int> shares(workers);
+  absl::c_iota(shares, 0);
+  absl::c_stable_sort(shares,
+                      [&](int a, int b) { return seconds[a] < seconds[b]; });
+  for (int share : shares) {
+    step.ownerOfOne = share;
+    noteAccesses(step, share, runs, barriers);
+    bool isNeeded = barriers.isNeeded();
+    barriers.dropStep();
+    if (!isNeeded)
+      return;
+  }
+  step.ownerOfOne = 0;
+}
+
 void PreparedProgram::placeBarriers() {
   Barriers barriers(workers);
+  // What each share has to do since the last barrier.
+  std::vector<double> seconds(workers, 0);
   size_t loopEnd = prepared.steps.size();
   int64_t runs = 1;
   for (size_t i = 0; i < prepared.steps.size(); ++i) {
@@ -96,30 +139,34 @@ void PreparedProgram::placeBarriers() {
     default:
       break;
     }
-    for (int worker = 0; worker < workers; ++worker) {
-      TaskRange range(step.numTasks(), worker, workers);
-      if (range.begin == range.end)
-        continue;
-      size_t first = range.begin / step.tiles;
-      size_t last = (range.end - 1) / step.tiles;
-      for (int64_t operand = 0; operand < step.operands; ++operand)
-        for (size_t call = first; call <= last; ++call) {
-          uint64_t bytes = step.accesses[operand].bytes;
-          if (!step.strides.empty())
-            bytes += (runs - 1) * step.strides[operand];
-          barriers.access(worker,
-                          step.table[step.calls[call].buffers + operand], bytes,
-                          step.accesses[operand].isWrite);
-        }
-    }
+    // Between processes worker 0 moves messages.
+    if (step.numTasks() == 1 && workers > 1 && !transport)
+      chooseOwner(step, runs, seconds, barriers);
+    for (int share = 0; share < workers; ++share)
+      noteAccesses(step, share, runs, barriers);
     step.needsBarrier = barriers.endStep();
+    if (step.needsBarrier)
+      absl::c_fill(seconds, 0);
+    for (int share = 0; share < workers; ++share) {
+      TaskRange range = tasksOf(step, step.numTasks(), share);
+      if (range.begin < range.end)
+        seconds[share] +=
+            estimateSeconds(step) * (range.end - range.begin) / step.numTasks();
+    }
   }
   sections = findSections(/*ofEachStep=*/false);
   sectionsOfSteps = findSections(/*ofEachStep=*/true);
-  portions.clear();
   for (size_t step = 0; step < prepared.steps.size(); ++step)
     for (int share = 0; share < workers; ++share)
       portions.push_back(portionOf(step, /*run=*/0, share));
+}
+
+TaskRange PreparedProgram::tasksOf(const Step &step, int64_t all,
+                                   int share) const {
+  TaskRange range(all, share, workers);
+  if (all == 1 && step.isLocal())
+    range.begin = share != step.ownerOfOne;
+  return range;
 }
 
 std::vector<PreparedProgram::Section>
@@ -148,26 +195,27 @@ PreparedProgram::findSections(bool ofEachStep) const {
   return found;
 }
 
-int64_t PreparedProgram::tasksWorthTaking(const Step &step) const {
-  // Rough rates of a core; what counts is that a chunk takes long beside the
-  // tens of nanoseconds in which it is taken.
-  constexpr double worthTaking = 10e-6, flopsPerSecond = 5e10,
-                   bytesPerSecond = 1e10;
-  double bytes = 0;
-  int64_t tasks = step.numTasks();
-  if (step.kind == Step::Kind::Collective) {
+double PreparedProgram::estimateSeconds(const Step &step) {
+  // Rough rates of a core.
+  constexpr double flopsPerSecond = 5e10, bytesPerSecond = 1e10;
+  double bytes = step.bytes;
+  for (const Step::Access &access : step.accesses)
+    bytes += access.bytes;
+  bytes *= step.calls.size();
+  if (step.kind == Step::Kind::Collective)
     bytes = step.collectives[0]->bytes();
-    tasks = step.collectives[0]->numTasks();
-  } else {
-    bytes = step.bytes;
-    for (const Step::Access &access : step.accesses)
-      bytes += access.bytes;
-    bytes *= step.calls.size();
-  }
-  double seconds = step.flops / flopsPerSecond + bytes / bytesPerSecond;
+  return step.flops / flopsPerSecond + bytes / bytesPerSecond;
+}
+
+int64_t PreparedProgram::tasksWorthTaking(const Step &step) const {
+  // Long beside the tens of nanoseconds in which a chunk is taken.
+  constexpr double worthTaking = 10e-6;
+  const double seconds = estimateSeconds(step);
   if (seconds == 0)
     return 1;
-  return std::ceil(std::min<double>(worthTaking / seconds, 1) * tasks);
+  return std::ceil(
+      std::min<double>(worthTaking / seconds, 1) *
+      (step.isLocal() ? step.numTasks() : step.collectives[0]->numTasks()));
 }
 
 PreparedProgram::Portion PreparedProgram::portionOf(size_t number, int64_t run,
@@ -177,7 +225,7 @@ PreparedProgram::Portion PreparedProgram::portionOf(size_t number, int64_t run,
   if (step.kind == Step::Kind::Collective)
     all = step.collectives[step.collectives.size() == 1 ? 0 : run]->numTasks();
   Portion portion;
-  portion.tasks = TaskRange(all, share, workers);
+  portion.tasks = tasksOf(step, all, share);
   const int64_t tasks = portion.tasks.end - portion.tasks.begin;
   if (tasks == 0)
     return portion;

@@ -119,6 +119,16 @@ private:
   /// Whether a step is of several tasks; with a pipeline, which has no loops.
   bool isShared() const;
   void placeBarriers();
+  /// Notes what a share accesses in a step, in `runs` runs of a loop.
+  void noteAccesses(const Step &step, int share, int64_t runs,
+                    Barriers &barriers) const;
+  /// Gives the one task of a step to the share with the least to do of those
+  /// that need no barrier for it; to share 0 if all do.
+  void chooseOwner(Step &step, int64_t runs, absl::Span<const double> seconds,
+                   Barriers &barriers) const;
+  TaskRange tasksOf(const Step &step, int64_t all, int share) const;
+  /// About how long a worker takes for all tasks of a step.
+  static double estimateSeconds(const Step &step);
   /// The sections between barriers, or one for each step.
   std::vector<Section> findSections(bool ofEachStep) const;
   /// Tasks of a step that are worth to be taken alone: some microseconds.

@@ -182,6 +182,41 @@ void StepBuilder::bind(Step &step, const std::vector<Operand> &operands,
   }
 }
 
+static Step::Part describePart(const LaunchCommand &launch,
+                               const LaunchPart &part) {
+  Step::Part described{part.extent, {}};
+  described.bytesPerIteration.resize(launch.buffers.size());
+  for (size_t i = 0; i < part.buffers.size(); ++i)
+    described.bytesPerIteration[part.buffers[i]] =
+        part.bytesPerIteration.empty() ? 0 : part.bytesPerIteration[i];
+  return described;
+}
+
+Step::Bytes Step::bytesOf(int64_t operand, int64_t beginTile,
+                          int64_t endTile) const {
+  const uint64_t all = accesses[operand].bytes;
+  if (parts.empty())
+    return {0, all};
+  Bytes touched{all, 0};
+  const int64_t begin = first + beginTile * grain,
+                end = std::min(last, first + endTile * grain);
+  int64_t partBegin = first;
+  for (const Part &part : parts) {
+    // Those of the part's iterations that are among the tiles'.
+    const int64_t low = std::max<int64_t>(begin - partBegin, 0),
+                  high = std::min(end - partBegin, part.extent);
+    partBegin += part.extent;
+    const std::optional<uint64_t> each = part.bytesPerIteration[operand];
+    if (low >= high || !each)
+      continue;
+    touched.begin = std::min(touched.begin, *each * low);
+    touched.end = std::max(touched.end, *each ? *each * high : all);
+  }
+  touched.end = std::min(touched.end, all);
+  touched.begin = std::min(touched.begin, touched.end);
+  return touched;
+}
+
 /// One step for neighbouring parts that run for the same devices.
 void StepBuilder::addLaunch(const LaunchCommand &launch) {
   int64_t next = 0;
@@ -199,6 +234,7 @@ void StepBuilder::addLaunch(const LaunchCommand &launch) {
         break;
       operands.insert(operands.end(), more.begin(), more.end());
       next += launch.parts[i].extent;
+      step.parts.push_back(describePart(launch, launch.parts[i]));
     }
     step.last = next;
     step.tiles = (step.last - step.first + launch.grain - 1) / launch.grain;

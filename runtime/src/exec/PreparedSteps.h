@@ -59,6 +59,18 @@ struct Step {
     uint64_t bytes = 0;
     bool isWrite = false;
   };
+  /// Bytes [begin, end) of an operand.
+  struct Bytes {
+    uint64_t begin = 0, end = 0;
+  };
+  /// The next `extent` iterations of a kernel, with those of the command's part
+  /// that they are.
+  struct Part {
+    int64_t extent;
+    /// By operand what one iteration touches, as in `LaunchPart`; 0: any of it;
+    /// none: it touches nothing.
+    std::vector<std::optional<uint64_t>> bytesPerIteration;
+  };
 
   enum class Kind {
     Launch,
@@ -76,6 +88,8 @@ struct Step {
   } kind;
   /// Whether there is a barrier before it.
   bool needsBarrier = false;
+  /// The share that has its task, if it is one.
+  int ownerOfOne = 0;
   std::vector<Call> calls;
   /// Each call is this many tasks.
   int64_t tiles = 1;
@@ -90,8 +104,9 @@ struct Step {
   std::vector<uint64_t> strides;
 
   KernelFunction kernel = nullptr;
-  /// Iterations [first, last).
+  /// Iterations [first, last), those of `parts`.
   int64_t first = 0, last = 1, grain = 1;
+  std::vector<Part> parts;
   std::shared_ptr<const PreparedGemm> gemm;
   /// Adds the second and further terms of a sum.
   std::shared_ptr<const PreparedGemm> addTerm;
@@ -136,6 +151,8 @@ struct Step {
   }
   bool endsCollective() const { return startedAt >= 0; }
   int64_t numTasks() const { return calls.size() * tiles; }
+  /// What tiles [begin, end) of a call touch of an operand in one run, or more.
+  Bytes bytesOf(int64_t operand, int64_t beginTile, int64_t endTile) const;
 };
 
 /// The steps of one program, and what belongs to them.

@@ -91,6 +91,13 @@ absl::Status CommandReader::readParts(const fb::Launch &file,
       if (position >= launch.buffers.size())
         return bad("a part touches buffer ", position, " of ",
                    launch.buffers.size());
+    if (auto *bytes = entry->bytes_per_iteration())
+      part.bytesPerIteration.assign(bytes->begin(), bytes->end());
+    if (!part.bytesPerIteration.empty() &&
+        part.bytesPerIteration.size() != part.buffers.size())
+      return bad("a part says the bytes of an iteration for ",
+                 part.bytesPerIteration.size(), " of ", part.buffers.size(),
+                 " buffers");
     if (absl::Status s =
             readAxes(entry->coordinate_axes(), part.coordinateAxes);
         !s.ok())

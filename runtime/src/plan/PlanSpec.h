@@ -94,6 +94,9 @@ struct LaunchPart {
   std::vector<uint32_t> buffers; ///< Positions in the launch's list.
   /// Mesh axes whose coordinates it may read.
   std::vector<int> coordinateAxes;
+  /// By buffer: b > 0, if iterations [i, j) touch bytes [i·b, j·b) alone.
+  /// Empty: all may touch any.
+  std::vector<uint64_t> bytesPerIteration = {};
 };
 
 struct LaunchCommand {

@@ -269,6 +269,70 @@ std::vector<Tensor> KernelHarness::run(const std::vector<Tensor> &operands,
 }
 
 std::vector<Tensor>
+KernelHarness::runOnOwnBytes(const std::vector<Tensor> &operands, int64_t piece,
+                             int64_t x, int64_t y) {
+  constexpr char poison = ~0;
+  std::vector<RankedTensorType> types = getOperandTypes();
+  for (Type type : kernel.getResultTypes())
+    types.push_back(cast<RankedTensorType>(type));
+  auto getSize = [](RankedTensorType type) {
+    return size_t((type.getElementTypeBitWidth() + 7) / 8);
+  };
+  std::vector<std::vector<char>> whole;
+  for (auto [i, type] : llvm::enumerate(types)) {
+    std::vector<char> &bytes =
+        whole.emplace_back(type.getNumElements() * getSize(type), poison);
+    for (int64_t e = 0; i < operands.size() && e < type.getNumElements(); ++e)
+      storeElement(type.getElementType(), operands[i].data[e],
+                   &bytes[e * getSize(type)]);
+  }
+  int64_t context[] = {x, y, /*seed=*/42};
+  int64_t partBegin = 0;
+  auto parts = kernel->getAttrOfType<ArrayAttr>(partsAttrName);
+  for (auto part : parts.getAsRange<DictionaryAttr>()) {
+    auto buffers = part.getAs<DenseI64ArrayAttr>("buffers").asArrayRef();
+    auto bytesOf = part.getAs<DenseI64ArrayAttr>("bytes").asArrayRef();
+    const int64_t count = part.getAs<IntegerAttr>("extent").getInt();
+    for (int64_t begin = 0; begin < count; begin += piece) {
+      const int64_t end = std::min(begin + piece, count);
+      auto isOwn = [&](size_t buffer, size_t byte) {
+        for (auto [touched, each] : llvm::zip_equal(buffers, bytesOf))
+          if (touched == int64_t(buffer))
+            return each == 0 || (int64_t(byte) >= begin * each &&
+                                 int64_t(byte) < end * each);
+        return false;
+      };
+      std::vector<std::vector<char>> found = whole;
+      std::vector<void *> pointers;
+      for (auto [i, buffer] : llvm::enumerate(found)) {
+        for (size_t byte = 0; i < operands.size() && byte < buffer.size();
+             ++byte)
+          if (!isOwn(i, byte))
+            buffer[byte] = poison;
+        pointers.push_back(buffer.data());
+      }
+      entry(pointers.data(), context, partBegin + begin, partBegin + end);
+      for (size_t i = operands.size(); i < found.size(); ++i) {
+        for (size_t byte = 0; byte < found[i].size(); ++byte)
+          if (!isOwn(i, byte) && found[i][byte] != whole[i][byte])
+            ADD_FAILURE() << "iterations from " << begin << " write byte "
+                          << byte << " of result " << i - operands.size();
+        whole[i] = found[i];
+      }
+    }
+    partBegin += count;
+  }
+  std::vector<Tensor> results;
+  for (size_t i = operands.size(); i < types.size(); ++i) {
+    Tensor &tensor = results.emplace_back(types[i].getShape(), 0);
+    for (int64_t e = 0; e < types[i].getNumElements(); ++e)
+      tensor.data[e] = loadElement(types[i].getElementType(),
+                                   &whole[i][e * getSize(types[i])]);
+  }
+  return results;
+}
+
+std::vector<Tensor>
 KernelHarness::interpret(const std::vector<Tensor> &operands, int64_t x,
                          int64_t y) {
   Devices devices(MeshAxes({{"x", 2}, {"y", 3}}));
@@ -350,6 +414,10 @@ void expectKernelMatches(const std::string &body, double tolerance,
         expectSameBits(harness->run(operands, piece, x, y), actual,
                        "in pieces of " + std::to_string(piece));
     }
+    const int64_t third = std::max<int64_t>(1, onCPU.getExtent() / 3);
+    if (onCPU.getExtent() > 1)
+      expectSameBits(onCPU.runOnOwnBytes(operands, third, x, y),
+                     onCPU.run(operands, 0, x, y), "on its own bytes");
     if (hasWideVectors())
       for (int64_t piece : {0, 1, 2, 3})
         expectSameBits(onWideCPU.run(operands, piece, x, y),

@@ -68,6 +68,10 @@ public:
   /// device at (x, y).
   std::vector<Tensor> run(const std::vector<Tensor> &operands,
                           int64_t piece = 0, int64_t x = 0, int64_t y = 0);
+  /// The same, where each piece finds of the operands only the bytes that it is
+  /// said to touch, and must write no others.
+  std::vector<Tensor> runOnOwnBytes(const std::vector<Tensor> &operands,
+                                    int64_t piece, int64_t x, int64_t y);
   /// The same by interpretation.
   std::vector<Tensor> interpret(const std::vector<Tensor> &operands,
                                 int64_t x = 0, int64_t y = 0);
@@ -89,8 +93,8 @@ private:
 
 /// Expects the kernel to compute the values of interpretation, to `tolerance`
 /// relative to the largest element, and the same bits in any division, with
-/// all mappings; and the same bits for all CPUs, and for GPUs if it is
-/// elementwise.
+/// all mappings; to touch only the bytes that it is said to touch; and the same
+/// bits for all CPUs, and for GPUs if it is elementwise.
 void expectKernelMatches(const std::string &body, double tolerance = 1e-5,
                          unsigned seed = 1);
 

@@ -23,6 +23,9 @@ struct KernelPart {
   /// The buffers that it reads and writes: positions among operands, then
   /// results.
   llvm::SmallVector<int64_t> buffers;
+  /// By buffer: b, if its iterations [i, j) touch bytes [i·b, j·b) alone; 0, if
+  /// they may touch any.
+  llvm::SmallVector<int64_t> bytesPerIteration;
   /// Mesh axes whose coordinates it reads, by number and ascending.
   llvm::SmallVector<int64_t> coordinateAxes;
 };
