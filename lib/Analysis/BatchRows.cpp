@@ -101,7 +101,8 @@ LogicalResult BatchRows::spread(Operation *op) {
     if (getDim(value) != dim)
       return;
     FactorKind kind = rule.factors[factor].kind;
-    bool mayBeCut = kind == FactorKind::Parallel || kind == FactorKind::Sum;
+    bool mayBeCut = (kind == FactorKind::Parallel || kind == FactorKind::Sum) &&
+                    rule.factors[factor].major < 0;
     if ((rows >= 0 && factor != rows) || !mayBeCut)
       result = failure();
     rows = factor;

@@ -76,7 +76,8 @@ static LogicalResult verifyStrategy(Operation *op, const MeshAxes &mesh,
     if (shards == 1 && axes.empty())
       continue;
     if (factor.kind == FactorKind::Whole ||
-        (factor.mustDivide && factor.size % shards != 0))
+        (factor.mustDivide && factor.size % shards != 0) ||
+        !followsMajor(factor, rule, strategy.factors, mesh))
       return op->emitOpError("`shardc.strategy` shards a factor of size ")
              << factor.size << " over " << shards
              << " devices, which its sharding rule forbids";

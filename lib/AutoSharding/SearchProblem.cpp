@@ -121,7 +121,7 @@ std::vector<double> SearchProblem::getLikeness(const GraphOp &node) const {
   key.push_back(rule.factors.size());
   for (const Factor &factor : rule.factors)
     key.insert(key.end(), {double(factor.size), double(factor.kind),
-                           double(factor.mustDivide)});
+                           double(factor.mustDivide), double(factor.major)});
   key.push_back(rule.operands.size());
   llvm::for_each(rule.operands, addTensor);
   llvm::for_each(rule.results, addTensor);

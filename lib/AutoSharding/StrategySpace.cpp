@@ -94,8 +94,11 @@ private:
   void placeFactor(size_t index, AxisSet free) {
     if (index == rule.factors.size())
       return placePartial(free);
+    const Factor &factor = rule.factors[index];
     for (const auto &[axes, lists] : allowed[index]) {
       if (axes & ~free)
+        continue;
+      if (axes && !followsMajor(factor, rule, current.factors, mesh))
         continue;
       for (const AxisList &list : lists) {
         current.factors[index] = list;

@@ -4,6 +4,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -89,11 +90,24 @@ void Propagation::resolve(const GraphOp &op,
   int tensor = 0;
   auto collect = [&](int value, const ShardingRule::TensorFactors &dims) {
     for (auto [dim, uses] : zip_equal(dims, states[value].dims)) {
-      int factor = getShardedFactor(op.rule, dim);
-      if (factor < 0)
+      if (getShardedFactor(op.rule, dim) < 0)
         continue;
-      for (auto [position, use] : enumerate(uses))
-        claims.push_back({use, tensor, factor, static_cast<int>(position)});
+      const int *factor = dim.begin();
+      int64_t parts = 1;
+      int position = 0;
+      for (const AxisUse &use : uses) {
+        // Behind the axes that leave one index of a factor come those of the
+        // next one.
+        while (parts == op.rule.factors[*factor].size &&
+               factor + 1 != dim.end() &&
+               op.rule.factors[factor[1]].kind != FactorKind::Whole) {
+          ++factor;
+          parts = 1;
+          position = 0;
+        }
+        claims.push_back({use, tensor, *factor, position++});
+        parts *= getParts(use.axis);
+      }
     }
     ++tensor;
   };
@@ -139,6 +153,15 @@ void Propagation::resolve(const GraphOp &op,
   // By tensor and factor: the parts of a tensor by axes that the factor lacks.
   // Gathering these axes leaves strided shards.
   std::map<std::pair<int, int>, int64_t> missing;
+  auto isAlone = [&](const Factor &factor) {
+    return factor.major < 0 || (!hasGap(factors[factor.major]) &&
+                                getParts(factors[factor.major]) ==
+                                    op.rule.factors[factor.major].size);
+  };
+  // A factor waits for its major one, which a weaker claim may shard.
+  std::stable_partition(claims.begin(), claims.end(), [&](const Claim &claim) {
+    return op.rule.factors[claim.factor].major < 0;
+  });
   for (const Claim &claim : claims) {
     int axis = claim.use.axis;
     int64_t &gap =
@@ -160,6 +183,8 @@ void Propagation::resolve(const GraphOp &op,
       continue;
     }
     const Factor &factor = op.rule.factors[claim.factor];
+    if (!isAlone(factor))
+      continue;
     int64_t parts = getParts(uses);
     int64_t more = graph.mesh.getSize(axis);
     bool isStrided = gap > 1 && allowsStrided && !op.rule.needsBlocks &&
@@ -256,9 +281,14 @@ bool Propagation::propagate(const GraphOp &op, int64_t rank) {
   resolve(op, factors);
   bool changed = false;
   auto flow = [&](int value, const ShardingRule::TensorFactors &dims) {
-    for (auto [index, dim] : enumerate(dims))
-      if (int factor = getShardedFactor(op.rule, dim); factor >= 0)
-        changed |= grow(value, index, factors[factor], rank);
+    for (auto [index, dim] : enumerate(dims)) {
+      if (getShardedFactor(op.rule, dim) < 0)
+        continue;
+      DimUses goal;
+      for (int factor : dim)
+        append_range(goal, factors[factor]);
+      changed |= grow(value, index, goal, rank);
+    }
   };
   for (auto [value, dims] : zip_equal(op.results, op.rule.results))
     flow(value, dims);

@@ -11,6 +11,13 @@ int shardc::getShardedFactor(const ShardingRule &rule,
   return factors[0];
 }
 
+bool shardc::followsMajor(const Factor &factor, const ShardingRule &rule,
+                          llvm::ArrayRef<AxisList> axes, const MeshAxes &mesh) {
+  return factor.major < 0 || (!isStrided(axes[factor.major]) &&
+                              mesh.getNumShards(axes[factor.major]) ==
+                                  rule.factors[factor.major].size);
+}
+
 AxisSet shardc::getAxesOf(const ShardingRule &rule, const FactorAxes &factors,
                           FactorKind kind) {
   AxisSet set = 0;
@@ -27,8 +34,9 @@ Layout shardc::getTensorLayout(const ShardingRule &rule,
                                const FactorAxes &factors) {
   Layout layout(dims.size());
   for (auto [dim, axes] : llvm::zip_equal(dims, layout.dims))
-    if (int factor = getShardedFactor(rule, dim); factor >= 0)
-      axes = factors[factor];
+    for (int factor : dim)
+      if (rule.factors[factor].kind != FactorKind::Whole)
+        llvm::append_range(axes, factors[factor]);
   return layout;
 }
 

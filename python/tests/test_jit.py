@@ -201,6 +201,8 @@ def test_refuses_steps_with_their_place(mesh):
         sj.jit(train_step, params, state, x, y, carry={7: 0})
     with pytest.raises(sj.ExportError, match="or no argument 9; the step has 4 arguments"):
         sj.jit(train_step, params, state, x, y, carry={0: 9})
+    with pytest.raises(sj.ExportError, match="carry: 5 found, expected a dictionary"):
+        sj.jit(train_step, *start(), carry=5)
     with pytest.raises(sj.ExportError, match="carry: result 2 does not have the arrays"):
         sj.jit(train_step, params, state, x, y, carry={2: 0})
     with pytest.raises(sj.ExportError, match="pmap is not supported: expected jax.jit"):
@@ -444,6 +446,38 @@ def test_shard_map_runs(mesh):
     params, found = train(params, x, y)
     np.testing.assert_allclose(found, loss, rtol=1e-5)
     np.testing.assert_allclose(params["w"], start()[0]["w"] - 0.1 * expected["w"], atol=1e-5)
+
+
+@pytest.mark.parametrize("axes", [("data", "model"), ("model", "data")])
+def test_shard_map_gathers_one_axis_of_a_dimension_over_two(axes):
+    sizes = {"data": 2, "model": 4}
+    mesh = jax.sharding.AbstractMesh(tuple(sizes.values()), tuple(sizes), axis_types=(AxisType.Auto,) * 2)
+    both = PartitionSpec(axes)
+
+    def local(w, x):
+        def loss(w):
+            for axis in reversed(axes):
+                w = jax.lax.all_gather(w, axis, tiled=True)
+            return jax.lax.pmean(jnp.mean(jnp.tanh(x @ w) ** 2), axes)
+
+        value, gradient = jax.value_and_grad(loss)(w)
+        return w - 0.1 * gradient, value
+
+    step = jax.jit(jax.shard_map(local, mesh=mesh, in_specs=(both, both), out_specs=(both, PartitionSpec())),
+                   in_shardings=(NamedSharding(mesh, both),) * 2)
+    rng = np.random.default_rng(0)
+    w, x = rng.standard_normal((16, 16), np.float32), rng.standard_normal((64, 16), np.float32)
+    train = sj.jit(step, w, x, carry={0: 0})
+    kinds = [each.kind for each in train.plan.collectives]
+    assert kinds == ["all_gather"] * 2 + ["all_reduce"] + ["reduce_scatter"] * 2
+    # A device has 128 bytes of the weight: one axis after the other, there and back, and the loss.
+    first, second = sizes[axes[1]], sizes[axes[0]]
+    whole = 128 * (first - 1) + 128 * first * (second - 1)
+    assert train.plan.report.wire_bytes_per_device == 2 * whole + 7
+    expected, gradient = jax.value_and_grad(lambda w: jnp.mean(jnp.tanh(x @ w) ** 2))(w)
+    w_next, found = train(w, x)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    np.testing.assert_allclose(w_next, w - 0.1 * gradient, atol=1e-5)
 
 
 def test_static_and_keyword_arguments(mesh):

@@ -121,10 +121,15 @@ struct ShardingStrategy {
   PartialAxes partial;
 };
 
-/// The factor by which a dimension made of `factors` may be sharded: its major
-/// one, or -1 if there is none.
+/// The first factor by which a dimension made of `factors` may be sharded: its
+/// major one, or -1 if there is none.
 int getShardedFactor(const ShardingRule &rule,
                      const ShardingRule::DimFactors &factors);
+
+/// Whether `factor` may be sharded beside `axes` of the other factors, by its
+/// major one (see Factor::major).
+bool followsMajor(const Factor &factor, const ShardingRule &rule,
+                  llvm::ArrayRef<AxisList> axes, const MeshAxes &mesh);
 
 /// Axes of factors of kind `kind`.
 AxisSet getAxesOf(const ShardingRule &rule, const FactorAxes &factors,

@@ -36,6 +36,10 @@ struct Factor {
   FactorKind kind = FactorKind::Parallel;
   /// Sharding must divide `size` (a factor of a dimension made of several).
   bool mustDivide = false;
+  /// The factor before this one in a dimension made of several, or -1. Only if
+  /// each shard of that one is a single index may this one be sharded, since
+  /// blocks of the dimension are shards of both.
+  int major = -1;
 };
 
 /// The operands that an op may receive as partial sums such that its results

@@ -115,6 +115,9 @@ def _carried(lowered, call, args, carry):
     outputs = lowered.out_info
     if not isinstance(outputs, tuple):
         outputs = (outputs,)
+    if carry is not None and not isinstance(carry, dict):
+        raise ExportError(f"carry: {carry!r} found, expected a dictionary of results and the "
+                          "arguments that they replace, carry={0: 0, 1: 1}")
     if carry is None:
         infos, keywords = lowered.args_info
         infos = [*infos, *(keywords[name] for name in sorted(keywords))]

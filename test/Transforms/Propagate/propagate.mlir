@@ -67,3 +67,32 @@ func.func @constraint(
   %1 = shardc.sharding_constraint %0 sharding = <@mesh, [{"t"}, {}]> : tensor<8x8xf32>
   return %1 : tensor<8x8xf32>
 }
+
+// -----
+
+// Axes of a dimension that a reshape divides: those behind the ones that leave
+// one index of the major part are of the next part.
+shardc.mesh @mesh <["d" = 2, "t" = 4]>
+
+// CHECK-LABEL: func.func @divided
+// CHECK: reshape {{.*}}#shardc.strategy<[{"d"}, {"t"}, {}]>
+// CHECK: exp {{.*}}#shardc.strategy<[{"d"}, {"t"}, {}]>
+// CHECK: reshape {{.*}}#shardc.strategy<[{"d"}, {"t"}, {}]>
+func.func @divided(%x: tensor<64xf32> {shardc.role = #shardc.input<"x">, shardc.sharding = #shardc.sharding<@mesh, [{"d", "t"}]>}) -> tensor<64xf32> {
+  %0 = shardc.reshape %x : tensor<64xf32> -> tensor<2x4x8xf32>
+  %1 = shardc.exp %0 : tensor<2x4x8xf32>
+  %2 = shardc.reshape %1 : tensor<2x4x8xf32> -> tensor<64xf32>
+  return %2 : tensor<64xf32>
+}
+
+// -----
+
+// The major part has more than one index on a device: nothing follows it.
+shardc.mesh @mesh <["d" = 2, "t" = 4]>
+
+// CHECK-LABEL: func.func @shared
+// CHECK: reshape {{.*}}#shardc.strategy<[{"d"}, {}]>
+func.func @shared(%x: tensor<64xf32> {shardc.role = #shardc.input<"x">, shardc.sharding = #shardc.sharding<@mesh, [{"d", "t"}]>}) -> tensor<4x16xf32> {
+  %0 = shardc.reshape %x : tensor<64xf32> -> tensor<4x16xf32>
+  return %0 : tensor<4x16xf32>
+}

@@ -1,8 +1,8 @@
 //===- ShardingRulesTest.cpp - Sharding rules against their ops -----------===//
 //
 // Checks rules op by op, and for random reshapes that sharding along any factor
-// that the rule allows, by blocks, gives each device the elements of its block
-// of the result.
+// that the rule allows, by blocks, and along its major ones where it has some,
+// gives each device the elements of its block of the result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -158,11 +158,17 @@ int64_t linearize(ArrayRef<int64_t> shape, ArrayRef<int64_t> index) {
   return linear;
 }
 
-/// Linear indices, in row-major order, of the block of `shape` that is part
-/// `part` of `parts` along each dimension that has `factor`.
+/// By factor the number of its parts, and which of them a device has.
+struct Share {
+  int64_t parts = 1;
+  int64_t part = 0;
+};
+
+/// Linear indices, in row-major order, of what a device has of `shape`: of a
+/// dimension the block that its shares of the dimension's factors name.
 std::vector<int64_t> blockOf(ArrayRef<int64_t> shape,
                              const ShardingRule::TensorFactors &dims,
-                             int factor, int64_t part, int64_t parts) {
+                             const ShardingRule &rule, ArrayRef<Share> shares) {
   std::vector<int64_t> linear;
   SmallVector<int64_t> index(shape.size(), 0);
   int64_t count = 1;
@@ -173,9 +179,14 @@ std::vector<int64_t> blockOf(ArrayRef<int64_t> shape,
     bool inside = true;
     for (size_t dim = shape.size(); dim-- > 0; rest /= shape[dim]) {
       index[dim] = rest % shape[dim];
+      int64_t parts = 1, part = 0;
+      for (int factor : dims[dim])
+        if (rule.factors[factor].kind != FactorKind::Whole) {
+          parts *= shares[factor].parts;
+          part = part * shares[factor].parts + shares[factor].part;
+        }
       int64_t block = (shape[dim] + parts - 1) / parts;
-      if (llvm::is_contained(dims[dim], factor))
-        inside &= index[dim] / block == part;
+      inside &= index[dim] / block == part;
     }
     if (inside)
       linear.push_back(linearize(shape, index));
@@ -185,7 +196,7 @@ std::vector<int64_t> blockOf(ArrayRef<int64_t> shape,
 
 TEST_F(ShardingRulesTest, ReshapesMapBlocksToBlocks) {
   std::mt19937 random(7);
-  int64_t sharded = 0;
+  int64_t sharded = 0, shardedBehind = 0;
   for (int round = 0; round < 400; ++round) {
     // Two ways of grouping the same prime factors, or two orders of them.
     SmallVector<int64_t> primes;
@@ -232,13 +243,27 @@ TEST_F(ShardingRulesTest, ReshapesMapBlocksToBlocks) {
         });
         if (!inOperand)
           continue; // A new dimension of size 1.
-        for (int64_t part = 0; part < parts; ++part)
-          EXPECT_EQ(blockOf(from, rule.operands[0], factor, part, parts),
-                    blockOf(to, rule.results[0], factor, part, parts));
-        ++sharded;
+        // Devices have one index of each factor before it.
+        SmallVector<Share> shares(rule.factors.size());
+        bool isBehindWhole = false;
+        for (int major = rule.factors[factor].major; major >= 0;
+             major = rule.factors[major].major) {
+          int64_t size = rule.factors[major].size;
+          shares[major] = {size, static_cast<int64_t>(random() % size)};
+          isBehindWhole |= rule.factors[major].kind == FactorKind::Whole;
+        }
+        if (isBehindWhole)
+          continue;
+        for (int64_t part = 0; part < parts; ++part) {
+          shares[factor] = {parts, part};
+          EXPECT_EQ(blockOf(from, rule.operands[0], rule, shares),
+                    blockOf(to, rule.results[0], rule, shares));
+        }
+        ++(rule.factors[factor].major < 0 ? sharded : shardedBehind);
       }
     }
   }
+  EXPECT_GT(shardedBehind, 100);
   EXPECT_GT(sharded, 400);
 }
 

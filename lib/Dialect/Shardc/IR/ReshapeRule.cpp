@@ -113,16 +113,28 @@ private:
     left = right = 1;
   }
 
-  /// A dimension made of several factors can only be sharded along its major
-  /// one, and evenly: any other shard is not a block of the dimension.
+  /// A dimension made of several factors is sharded evenly along its major one,
+  /// and along the next one if shards of the major one have one index: any
+  /// other shard is not a block of the dimension.
   void restrict() {
     for (const ShardingRule::TensorFactors *dims : {&fromDims, &toDims})
       for (const ShardingRule::DimFactors &dim : *dims) {
         if (dim.size() < 2)
           continue;
-        rule.factors[dim.front()].mustDivide = true;
-        for (int factor : llvm::drop_begin(dim))
-          rule.factors[factor].kind = FactorKind::Whole;
+        int major = -1;
+        bool isWhole = false;
+        for (int number : dim) {
+          Factor &factor = rule.factors[number];
+          factor.mustDivide = true;
+          if (isWhole)
+            factor.kind = FactorKind::Whole;
+          isWhole |= factor.kind == FactorKind::Whole;
+          if (factor.size > 1) {
+            if (major >= 0)
+              factor.major = major;
+            major = number;
+          }
+        }
       }
   }
 
