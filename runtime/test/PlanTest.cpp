@@ -197,6 +197,14 @@ INSTANTIATE_TEST_SUITE_P(
           launch(p)->parts[0]->bytes_per_iteration = {8};
         },
         +[](fb::PlanT &p) {
+          addPart(p, 6, {0, 1}, {0});
+          launch(p)->parts[0]->bytes_per_iteration = {0, 1};
+        },
+        +[](fb::PlanT &p) {
+          addPart(p, 6, {0, 1}, {0});
+          launch(p)->parts[0]->bytes_per_iteration = {~uint64_t(0), 0};
+        },
+        +[](fb::PlanT &p) {
           launch(p)->grain = 4;
           addPart(p, 2, {0, 1}, {0});
           addPart(p, 4, {0, 1}, {0});

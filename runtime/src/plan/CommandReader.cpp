@@ -98,6 +98,16 @@ absl::Status CommandReader::readParts(const fb::Launch &file,
       return bad("a part says the bytes of an iteration for ",
                  part.bytesPerIteration.size(), " of ", part.buffers.size(),
                  " buffers");
+    // Those of all iterations are the buffer.
+    for (size_t i = 0; i < part.bytesPerIteration.size(); ++i) {
+      const uint64_t each = part.bytesPerIteration[i],
+                     bytes =
+                         program.buffers[launch.buffers[part.buffers[i]]].bytes;
+      if (each > 0 && (bytes == 0 || (bytes - 1) / each + 1 !=
+                                         static_cast<uint64_t>(part.extent)))
+        return bad(part.extent, " iterations of a part with ", each,
+                   " bytes each of a buffer of ", bytes);
+    }
     if (absl::Status s =
             readAxes(entry->coordinate_axes(), part.coordinateAxes);
         !s.ok())
