@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Everything that has to be seen on a machine with a GPU, in one run of less than
 # eight minutes, without a network, a compiler or a toolkit: a line per check,
-# then figures. Ends with an error at the first wrong number.
+# then figures. What is wrong is said, the rest is run all the same, and the exit
+# code is 1.
 #
-#   scripts/gpu-check.sh --pack FOLDER   # here: binaries, plans, expected numbers
-#   FOLDER/gpu-check.sh [--figures]      # there; FOLDER is less than 60 MiB
+#   scripts/gpu-check.sh --pack FOLDER               # here: binaries, plans, numbers
+#   FOLDER/gpu-check.sh [FLAG...]                    # there; less than 60 MiB
 #
-# --figures leaves out what trains and compares: figures alone.
+# --numbers and --figures run these alone: what trains and compares, what is
+# measured. --logs=FOLDER keeps what each check and each figure printed.
 #
 # With --pack-fake the folder has the fake of the vendor's libraries and
 # is run against it: that shows that the script works, and nothing of a GPU.
@@ -56,10 +58,20 @@ if [ "${1:-}" = --pack ] || [ "${1:-}" = --pack-fake ]; then
   pack "$2" $isFake
   exit
 fi
-if [ ! -d "$here/plans" ] || [ $# -gt 1 ] || [ "${1:---figures}" != --figures ]; then
-  echo "usage: gpu-check.sh --pack FOLDER, then FOLDER/gpu-check.sh [--figures]" >&2
+usage() {
+  echo "usage: gpu-check.sh --pack FOLDER, then FOLDER/gpu-check.sh [--numbers | --figures] [--logs=FOLDER]" >&2
   exit 1
-fi
+}
+[ -d "$here/plans" ] || usage
+parts=(numbers measurements) logs=
+for argument in "$@"; do
+  case $argument in
+  --numbers) parts=(numbers) ;;
+  --figures) parts=(measurements) ;;
+  --logs=*) logs=$(mkdir -p "${argument#*=}" && cd "${argument#*=}" && pwd) ;;
+  *) usage ;;
+  esac
+done
 
 # --- There: running -----------------------------------------------------------
 
@@ -77,29 +89,73 @@ if [ -d "$here/fake" ]; then
   export SHARDC_LIBCUDA=$here/fake/shardc-rt-fake.so
   export SHARDC_LIBCUBLASLT=$SHARDC_LIBCUDA SHARDC_LIBNCCL=$SHARDC_LIBCUDA
 fi
-passed=0 notRun=0
+passed=0 notRun=0 wrong=0
 
 # The kernels of a plan, which the fake has no other way to know.
 kernelsOf() {
   [ $isFake = 0 ] || export SHARDC_FAKE_KERNELS=$here/fake/$1.so
 }
 
-# check WHAT COMMAND...: a line; the end if the command fails.
+# wrongLine WHAT LOG
+wrongLine() {
+  wrong=$((wrong + 1))
+  printf 'WRONG    %s\n' "$1"
+  tail -n 15 "$2" | sed 's/^/         /'
+}
+
+# keepLog WHAT LOG
+keepLog() {
+  [ -z "$logs" ] || cp "$2" "$logs/$(tr -c 'a-zA-Z0-9\n' - <<<"$1" | cut -c1-80).log"
+}
+
+# Checks run side by side, in folders of their own, and have their lines in order.
+checks=() printed=0
+parallel=$(($(nproc) / 2))
+parallel=$((parallel < 1 ? 1 : parallel > 6 ? 6 : parallel))
+
+# The lines of those that have ended, up to the first that has not.
+printEnded() {
+  local folder code seconds
+  while [ $printed -lt ${#checks[@]} ] && [ -e "$work/$printed/result" ]; do
+    folder=$work/$printed what=${checks[$printed]}
+    read -r code seconds <"$folder/result"
+    if [ "$code" = 0 ]; then
+      passed=$((passed + 1))
+      printf 'ok       %s (%d s)\n' "$what" "$seconds"
+    else
+      wrongLine "$what: exit code $code ($seconds s)" "$folder/log"
+    fi
+    keepLog "$what" "$folder/log"
+    printed=$((printed + 1))
+  done
+}
+
+# check WHAT COMMAND...: the command beside others, and its line when it ends.
 check() {
-  local what=$1 begin=$SECONDS
+  local folder=$work/${#checks[@]}
+  mkdir "$folder"
+  checks+=("$1")
   shift
-  if "$@" &>"$work/log"; then
-    passed=$((passed + 1))
-    printf 'ok       %s (%d s)\n' "$what" $((SECONDS - begin))
-  else
-    local code=$?
-    printf 'WRONG    %s: exit code %d\n' "$what" $code
-    tail -n 15 "$work/log"
-    exit 1
-  fi
+  while [ "$(jobs -rp | wc -l)" -ge $parallel ]; do
+    wait -n || true
+    printEnded
+  done
+  (
+    work=$folder begin=$SECONDS code=0
+    "$@" &>"$folder/log" || code=$?
+    echo "$code $((SECONDS - begin))" >"$folder/ended"
+    mv "$folder/ended" "$folder/result"
+  ) &
+}
+
+# Until every check has its line.
+settle() {
+  wait
+  printEnded
 }
 
 skip() {
+  settle
   notRun=$((notRun + 1))
   printf 'not run  %s\n' "$1"
 }
@@ -133,7 +189,8 @@ onOneGpu() {
 
 begin=$SECONDS
 check 'GPUs are there' shardc-run --device=cuda --list-devices
-sed 's/^/         /' "$work/log"
+settle
+sed 's/^/         /' "$work/0/log"
 hasNccl=1
 for library in ${SHARDC_LIBNCCL:-libnccl.so.2}; do
   case $library in
@@ -200,17 +257,18 @@ numbers() {
     done
   done
 }
-[ $# -gt 0 ] || numbers
 
-# figures PLAN STEPS: leaves them in `figure`.
+# figures PLAN STEPS: leaves them in `figure`. Fails, and says so, if there are none.
 declare -A figure
 figures() {
   figure=()
   kernelsOf "$1"
-  if ! timeout 120 measure-gpu "$here/plans/$1.shardc" "$2" >"$work/figures" 2>&1; then
-    printf 'WRONG    figures of %s\n' "$1"
-    tail -n 5 "$work/figures"
-    exit 1
+  local code=0
+  timeout 120 measure-gpu "$here/plans/$1.shardc" "$2" >"$work/figures" 2>&1 || code=$?
+  keepLog "figures of $1" "$work/figures"
+  if [ $code != 0 ]; then
+    wrongLine "figures of $1: exit code $code" "$work/figures"
+    return 1
   fi
   local key value
   while read -r key value; do figure[$key]=$value; done <"$work/figures"
@@ -224,37 +282,53 @@ goal() {
   printf 'figure   %s: %s (goal %s: %s)\n' "$1" "$2" "$3" "$reached"
 }
 
-echo
 source "$here/gpu-peer.sh"
 large=4096-16384-4096
 layers=4096,16384,4096 batch=8192
 [ $isFake = 0 ] || layers=256,384,256 batch=64
-for precision in tf32 bf16; do
-  figures "large-$precision" 10
-  goal "a step of $large, batch 8192, $precision: its GEMMs alone over it" \
-    "${figure[gemms_ratio]}" 0.95
-  against "a step of $large, batch 8192, $precision" \
-    "$(peerModel "$layers" sgd $batch $precision)" run 10 1
-  printf '         step %s us\n' "${figure[step_us]}"
-  check "peak memory equals the plan's, $precision: the arena has ${figure[planned]} B" \
-    test "${figure[arenas]}" = "${figure[planned]}"
-  # One GPU needs no NCCL, whose buffers would be among what is beside.
-  printf '         beside it, and not compared: scratch %s B, %s B of contexts, code, libraries\n' \
-    "${figure[scratch]}" "$(awk -v a="${figure[used]}" -v b="${figure[arenas]}" -v c="${figure[scratch]}" \
-      'BEGIN { printf "%.0f", a - b - c }')"
-  printf '         and whatever else uses the GPU; %s B more after the steps\n' "${figure[grown]}"
+
+measurements() {
+  local precision
+  echo
+  for precision in tf32 bf16; do
+    figures "large-$precision" 10 || continue
+    goal "a step of $large, batch 8192, $precision: its GEMMs alone over it" \
+      "${figure[gemms_ratio]}" 0.95
+    against "a step of $large, batch 8192, $precision" \
+      "$(peerModel "$layers" sgd $batch $precision)" run 10 1
+    printf '         step %s us\n' "${figure[step_us]}"
+    check "peak memory equals the plan's, $precision: the arena has ${figure[planned]} B" \
+      test "${figure[arenas]}" = "${figure[planned]}"
+    settle
+    # One GPU needs no NCCL, whose buffers would be among what is beside.
+    printf '         beside it, and not compared: scratch %s B, %s B of contexts, code, libraries\n' \
+      "${figure[scratch]}" "$(awk -v a="${figure[used]}" -v b="${figure[arenas]}" -v c="${figure[scratch]}" \
+        'BEGIN { printf "%.0f", a - b - c }')"
+    printf '         and whatever else uses the GPU; %s B more after the steps\n' "${figure[grown]}"
+  done
+  if figures "$(nameOf notebook none data=1)" 2000; then
+    printf 'figure   a step of 10-32-16-1, one graph launch: %s us\n' "${figure[step_us]}"
+    local notebook
+    notebook=$(peerModel 10,32,16,1 adam 64 f32)
+    against 'a step of 10-32-16-1 in a loop of jitted steps' "$notebook" run 2000 10
+    against 'a step of 10-32-16-1 in a jitted loop (lax.scan)' "$notebook" scan 2000 10
+  fi
+  if figures adam 10; then
+    goal 'the kernel of Adam: its bandwidth over that of copies' \
+      "${figure[update_ratio]}" 0.85
+  fi
+  if figures all-reduce 10; then
+    goal 'all-reduce of 8 virtual devices: the time of copies over its own' \
+      "${figure[all_reduce_ratio]}" 0.5
+  fi
+}
+
+for part in "${parts[@]}"; do
+  "$part"
+  settle
 done
-figures "$(nameOf notebook none data=1)" 2000
-printf 'figure   a step of 10-32-16-1, one graph launch: %s us\n' "${figure[step_us]}"
-notebook=$(peerModel 10,32,16,1 adam 64 f32)
-against 'a step of 10-32-16-1 in a loop of jitted steps' "$notebook" run 2000 10
-against 'a step of 10-32-16-1 in a jitted loop (lax.scan)' "$notebook" scan 2000 10
-figures adam 10
-goal 'the kernel of Adam: its bandwidth over that of copies' \
-  "${figure[update_ratio]}" 0.85
-figures all-reduce 10
-goal 'all-reduce of 8 virtual devices: the time of copies over its own' \
-  "${figure[all_reduce_ratio]}" 0.5
 echo
-printf '%d checks passed, %d not run, %d s' "$passed" "$notRun" $((SECONDS - begin))
+printf '%d checks passed, %d wrong, %d not run, %d s' "$passed" "$wrong" "$notRun" \
+  $((SECONDS - begin))
 [ $isFake = 0 ] && echo || echo ', against the fake: nothing is known of a GPU'
+[ "$wrong" = 0 ]

@@ -35,9 +35,9 @@ against() {
   if ! replies=$(printf '%s\n' "model peer $2" "$3 peer 1" "$3 peer 1" "$3 peer $4" |
     XLA_PYTHON_CLIENT_PREALLOCATE=false inPython timeout 150 "$python" \
       "$here/jax_peer.py" 2>"$work/log") || [[ $replies == *'"error"'* ]]; then
-    printf 'WRONG    %s: JAX failed\n%s\n' "$what" "$replies"
-    tail -n 5 "$work/log"
-    exit 1
+    printf '%s\n' "$replies" >>"$work/log"
+    wrongLine "$what: JAX failed" "$work/log"
+    return
   fi
   jax=$(sed -n '$s/.*"seconds": \([^,]*\), "steps": \([0-9]*\).*/\1 \2/p' <<<"$replies" |
     awk '{ printf "%.6g", $1 / $2 * 1e6 }')

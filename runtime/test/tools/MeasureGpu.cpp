@@ -2,8 +2,8 @@
 //
 //   measure-gpu PLAN.shardc [STEPS]
 //
-// Runs steps on zeros, and every command of a step alone, with all devices of
-// the mesh on one GPU. Prints, as "name value":
+// Runs steps on random numbers, and every command of a step alone, with all
+// devices of the mesh on one GPU. Prints, as "name value":
 //   step_us             a step, of many that are in flight two at a time
 //   gemms_us            its GEMMs alone, one after the other
 //   gemms_ratio         gemms_us / step_us
@@ -19,15 +19,19 @@
 //   used                bytes of the first GPU that are in use, by anybody,
 //                       after some steps
 //   grown               the growth during the other steps
-// The libraries are those of SHARDC_LIBCUDA and SHARDC_LIBCUBLASLT.
+// and then, on a line each, "command", its place in the step, the microseconds
+// of the command alone, the bytes that it reads and writes on a device, and its
+// name. The libraries are those of SHARDC_LIBCUDA and SHARDC_LIBCUBLASLT.
 //
 //===----------------------------------------------------------------------===//
 
 #include "backends/cuda/CudaExecutor.h"
+#include "backends/cuda/Gemm.h"
 #include "plan/Accesses.h"
 
 #include <cstdio>
 #include <cstdlib>
+#include <random>
 
 using namespace shardc::rt;
 
@@ -46,6 +50,26 @@ static double bytesOf(const PlanSpec &plan, const ProgramSpec &program,
   return sum;
 }
 
+/// The name of a command as a user would look for it.
+static std::string titleOf(const ProgramSpec &program, size_t number) {
+  const Command &command = program.commands[number];
+  if (std::holds_alternative<GemmCommand>(command.operation))
+    return "GEMM " + cuda::gemmRequest(program, number).name();
+  return std::string(nameOf(command));
+}
+
+/// Random numbers in [-1, 1) where elements are floats: GPUs multiply zeros
+/// faster.
+static void fill(HostArray &array) {
+  if (array.dtype != DType::F32)
+    return;
+  auto *values = reinterpret_cast<float *>(array.data.data());
+  std::minstd_rand generator;
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  for (size_t i = 0; i < array.data.size() / sizeof(float); ++i)
+    values[i] = uniform(generator);
+}
+
 /// Mean seconds of a step.
 static absl::StatusOr<double> timeSteps(Executor &executor, int steps) {
   std::map<std::string, HostArray> arrays;
@@ -54,6 +78,7 @@ static absl::StatusOr<double> timeSteps(Executor &executor, int steps) {
     if (tensor.role == Role::Input || tensor.role == Role::Label) {
       auto [place, isNew] =
           arrays.emplace(tensor.name, HostArray(tensor.dtype, tensor.shape));
+      fill(place->second);
       inputs.emplace(tensor.name, place->second.view());
     }
   std::chrono::steady_clock::time_point start;
@@ -150,5 +175,9 @@ int main(int argc, char **argv) {
   std::printf("used %.0f\n", static_cast<double>(*used));
   std::printf("grown %.0f\n",
               static_cast<double>(*usedAfter) - static_cast<double>(*used));
+  for (size_t i = 0; i < program.commands.size(); ++i)
+    std::printf("command %zu %.6g %.0f %s\n", i, (*alone)[i] * 1e6,
+                bytesOf((*plan)->spec(), program, program.commands[i]),
+                titleOf(program, i).c_str());
   return 0;
 }
