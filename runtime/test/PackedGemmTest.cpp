@@ -195,6 +195,16 @@ TEST(PackedGemmTest, BitsAreThoseOfTheShape) {
   }
 }
 
+/// Tiles of 32 rows or columns are as fast as larger ones, and one tile leaves
+/// a worker without work.
+TEST(PackedGemmTest, SidesOf64AreShared) {
+  for (const auto &[m, n, k] :
+       {std::array<int64_t, 3>{64, 64, 256}, {128, 64, 256}, {64, 128, 256}})
+    for (bool transposeA : {false, true})
+      EXPECT_GE(PackedGemm(commandOf(m, n, k, transposeA)).numTiles(), 2)
+          << m << "x" << n << "x" << k;
+}
+
 /// Rows and columns of a GEMM on their own have the bits that they have in it:
 /// so several devices compute what one computes.
 TEST(PackedGemmTest, PartsHaveTheBitsOfTheWhole) {

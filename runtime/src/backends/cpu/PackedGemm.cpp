@@ -20,7 +20,7 @@ static constexpr int64_t maxSharedElements = int64_t(1) << 20;
 /// before the tiles, which takes a barrier, or about as long as packing these.
 static constexpr int64_t maxRepacked = int64_t(1) << 14;
 /// Rows or columns of a tile, and its operations, at least.
-static constexpr int64_t minTileExtent = 48, minTileFlops = 1 << 20;
+static constexpr int64_t minTileExtent = 32, minTileFlops = 1 << 20;
 /// Elements of a factor, 1 MiB, that stays in the second-level cache or comes
 /// from the third-level one by itself. Panels of larger ones are fetched while
 /// at least so many panels of rows are multiplied: with fewer, instructions to
