@@ -102,7 +102,8 @@ LogicalResult BatchRows::spread(Operation *op) {
       return;
     FactorKind kind = rule.factors[factor].kind;
     bool mayBeCut = (kind == FactorKind::Parallel || kind == FactorKind::Sum) &&
-                    rule.factors[factor].major < 0;
+                    rule.factors[factor].major < 0 &&
+                    !rule.factors[factor].oneEach;
     if ((rows >= 0 && factor != rows) || !mayBeCut)
       result = failure();
     rows = factor;

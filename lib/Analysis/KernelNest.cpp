@@ -36,7 +36,7 @@ bool movesLanesApart(Operation *op) {
   if (auto slice = dyn_cast<ExtractSliceOp>(op))
     return llvm::any_of(slice.getStrides(),
                         [](int64_t stride) { return stride > 1; });
-  if (isa<PadOp, ConcatenateOp>(op))
+  if (isa<PadOp, ConcatenateOp, PermuteRowsOp>(op))
     return true;
   auto reshape = dyn_cast<ReshapeOp>(op);
   if (!reshape || !reshape.getOperand().getDefiningOp())

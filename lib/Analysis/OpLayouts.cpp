@@ -77,6 +77,7 @@ static LogicalResult verifyStrategy(Operation *op, const MeshAxes &mesh,
       continue;
     if (factor.kind == FactorKind::Whole ||
         (factor.mustDivide && factor.size % shards != 0) ||
+        (factor.oneEach && factor.size != shards) ||
         !followsMajor(factor, rule, strategy.factors, mesh))
       return op->emitOpError("`shardc.strategy` shards a factor of size ")
              << factor.size << " over " << shards

@@ -45,6 +45,7 @@ private:
     if (op.kind == GraphOp::Return)
       return;
     terms.ops += getSeconds(graph, op, strategy);
+    terms.wire += getOwnWire(graph, op, strategy, collectiveCosts);
     for (auto [index, value] : llvm::enumerate(op.results)) {
       if (op.operands.empty())
         isFree.insert(value);
@@ -101,6 +102,27 @@ private:
 };
 
 } // namespace
+
+double shardc::getOwnWire(const ShardingGraph &graph, const GraphOp &op,
+                          const ShardingStrategy &strategy,
+                          const CollectiveCosts &collectiveCosts) {
+  double cost = 0;
+  for (auto [factor, axes] :
+       llvm::zip_equal(op.rule.factors, strategy.factors)) {
+    if (!factor.oneEach || axes.empty())
+      continue;
+    const GraphValue &value = graph.values[op.results[0]];
+    int64_t elements = getResultLayout(op.rule, strategy, 0)
+                           .getLocalElements(value.shape, graph.mesh);
+    AxisSet set = 0;
+    for (int axis : axes)
+      set |= axisBit(axis);
+    cost += collectiveCosts.getWire(
+        set,
+        static_cast<double>(value.repeats * elements * value.elementBytes));
+  }
+  return cost;
+}
 
 CostTerms shardc::getCostTerms(const ShardingGraph &graph, int first, int end,
                                const PlanDecisions &decisions,

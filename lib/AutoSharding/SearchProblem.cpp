@@ -121,13 +121,18 @@ std::vector<double> SearchProblem::getLikeness(const GraphOp &node) const {
   key.push_back(rule.factors.size());
   for (const Factor &factor : rule.factors)
     key.insert(key.end(), {double(factor.size), double(factor.kind),
-                           double(factor.mustDivide), double(factor.major)});
+                           double(factor.mustDivide), double(factor.major),
+                           double(factor.oneEach)});
   key.push_back(rule.operands.size());
   llvm::for_each(rule.operands, addTensor);
   llvm::for_each(rule.results, addTensor);
   for (int value : node.getTensors())
     key.insert(key.end(), {double(isFree[value]), double(isMaximum[value])});
   // The cost of the op itself.
+  if (llvm::any_of(rule.factors, [](const Factor &f) { return f.oneEach; })) {
+    const GraphValue &value = graph.values[node.results[0]];
+    key.push_back(value.repeats * value.elementBytes);
+  }
   key.push_back(node.seconds.perPoint);
   llvm::append_range(key, node.seconds.perElement);
   if (!node.seconds.perElement.empty() || memoryPrice > 0)
@@ -209,6 +214,7 @@ void SearchProblem::addCompute(int index) {
       strategy.layouts.push_back(getGraph(layout.dims.size()).getId(layout));
     }
     strategy.cost = getSeconds(graph, node, shardingStrategy) +
+                    getOwnWire(graph, node, shardingStrategy, collectiveCosts) +
                     getMemoryCost(node, shardingStrategy);
     strategies.push_back(std::move(strategy));
   }

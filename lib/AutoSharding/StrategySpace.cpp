@@ -39,7 +39,8 @@ static bool isAllowed(const Factor &factor, ArrayRef<int> axes,
   if (isStrided(axes))
     return !needsBlocks && factor.size % parts == 0;
   return makesSmaller(factor.size, axes, 0, mesh) &&
-         (!factor.mustDivide || factor.size % parts == 0);
+         (!factor.mustDivide || factor.size % parts == 0) &&
+         (!factor.oneEach || factor.size == parts);
 }
 
 bool shardc::isContraction(const ShardingRule &rule) {

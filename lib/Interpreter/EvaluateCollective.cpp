@@ -138,7 +138,10 @@ DeviceTensors shardc::evaluateCollective(Operation *op, unsigned index,
       .Case<CollectivePermuteOp>([&](CollectivePermuteOp permute) {
         AxisList target = devices.getAxes(permute.getTargetAxes());
         forEachMember([&](const Group &group, int64_t position) {
-          return operand[group[devices.getIndex(group[position], target)]];
+          int64_t source = devices.getIndex(group[position], target);
+          if (permute.getSources())
+            source = (*permute.getSources())[source];
+          return operand[group[source]];
         });
       })
       .Case<SliceOp>([&](SliceOp op) {

@@ -92,6 +92,17 @@ static Tensor concatenate(ConcatenateOp op, ArrayRef<const Tensor *> operands) {
   return result;
 }
 
+static Tensor permuteRows(PermuteRowsOp op, const Tensor &operand) {
+  Tensor result = operand;
+  int64_t dim = op.getDim(), row = getStrides(operand.shape)[dim];
+  forEachPlace(operand.shape, getStrides(operand.shape),
+               [&](ArrayRef<int64_t> place, int64_t linear, int64_t) {
+                 int64_t moved = op.getSources()[place[dim]] - place[dim];
+                 result.data[linear] = operand.data[linear + moved * row];
+               });
+  return result;
+}
+
 static Tensor reduce(ReduceOp op, const Tensor &operand) {
   bool isSum = op.getKind() == ReductionKind::Sum;
   Tensor result(getTensorType(op.getResult()).getShape(),
@@ -294,8 +305,8 @@ static Tensor mask(MaskOp op, const Tensor &operand, const Devices &devices,
 bool shardc::isCoreOp(Operation *op) {
   return getUnary(op) || getBinary(op) ||
          isa<SelectOp, BroadcastOp, TransposeOp, ReshapeOp, ExtractSliceOp,
-             PadOp, ConcatenateOp, ReduceOp, DotGeneralOp, ConstantOp, IotaOp,
-             RandomUniformOp, MaskOp, ScatterRowsOp>(op);
+             PadOp, ConcatenateOp, PermuteRowsOp, ReduceOp, DotGeneralOp,
+             ConstantOp, IotaOp, RandomUniformOp, MaskOp, ScatterRowsOp>(op);
 }
 
 FailureOr<Tensor> shardc::evaluateOp(Operation *op,
@@ -335,6 +346,8 @@ FailureOr<Tensor> shardc::evaluateOp(Operation *op,
       .Case<PadOp>([&](PadOp op) { return pad(op, *operands[0]); })
       .Case<ConcatenateOp>(
           [&](ConcatenateOp op) { return concatenate(op, operands); })
+      .Case<PermuteRowsOp>(
+          [&](PermuteRowsOp op) { return permuteRows(op, *operands[0]); })
       .Case<ReduceOp>([&](ReduceOp op) { return reduce(op, *operands[0]); })
       .Case<DotGeneralOp>([&](DotGeneralOp op) {
         return contract(op, *operands[0], *operands[1]);

@@ -147,8 +147,8 @@ RoundingBound shardc::deriveBound(Operation *op, const Tensor &result,
         if (isa<DivOp>(op) && operands[1].roundings == 0)
           return divide(operands[0], *divisor);
         if (isa<NegOp, StopGradientOp, ShardingConstraintOp, TransferOp,
-                BroadcastOp, TransposeOp, ReshapeOp, ExtractSliceOp, ConvertOp,
-                ScatterRowsOp>(op))
+                BroadcastOp, TransposeOp, ReshapeOp, ExtractSliceOp,
+                PermuteRowsOp, ConvertOp, ScatterRowsOp>(op))
           return operands[0];
         if (isa<PadOp, ConcatenateOp>(op))
           return joinBounds(op, operands);

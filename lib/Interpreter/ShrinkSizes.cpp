@@ -93,6 +93,8 @@ private:
         if (isa<ExtractSliceOp, PadOp, ConcatenateOp>(op))
           keepMovedSizes(cast<ShardingRuleOpInterface>(op));
       });
+      function.walk(
+          [&](PermuteRowsOp op) { fixed.insert(getShape(op)[op.getDim()]); });
       function.walk([&](ReshapeOp op) {
         if (!regroups(op))
           return;

@@ -59,6 +59,12 @@ LogicalResult ValueCheck::runCollective(Operation *op) {
   for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
     Value result = op->getResult(index);
     tensors[result] = evaluateCollective(op, index, tensors[operand], devices);
+    if (op->hasAttr(idAttrName)) {
+      // It is what an op of the global program became.
+      if (failed(checkNumbered(op)))
+        return failure();
+      continue;
+    }
     auto known = values.find(operand);
     if (known == values.end())
       continue;
@@ -104,9 +110,12 @@ LogicalResult ValueCheck::runCore(Operation *op) {
   }
   Value result = op->getResult(0);
   tensors[result] = std::move(results);
+  return op->hasAttr(idAttrName) ? checkNumbered(op) : follow(op);
+}
+
+LogicalResult ValueCheck::checkNumbered(Operation *op) {
+  Value result = op->getResult(0);
   auto id = op->getAttrOfType<IntegerAttr>(idAttrName);
-  if (!id)
-    return follow(op);
   auto layout = op->getAttrOfType<ShardingAttr>(layoutAttrName);
   Value source = layout ? reference.find(id.getInt()) : Value();
   if (!source)

@@ -54,6 +54,8 @@ protected:
   /// Evaluates a collective or a core op and checks its results.
   mlir::LogicalResult runCollective(mlir::Operation *op);
   mlir::LogicalResult runCore(mlir::Operation *op);
+  /// What an op of the global program became, against its value there.
+  mlir::LogicalResult checkNumbered(mlir::Operation *op);
   /// Ops that compilation adds. Masks, and ops that only relabel local elements
   /// or round them, keep the global value of their operand; others are not
   /// compared.

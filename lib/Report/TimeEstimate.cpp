@@ -59,8 +59,8 @@ static ComputeType getComputeType(Operation *op) {
 static Value getComputed(Operation *op) {
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case<ConstantOp, IotaOp, BroadcastOp, TransposeOp, ReshapeOp,
-            ExtractSliceOp, PadOp, ConcatenateOp, StopGradientOp, MaskOp,
-            ShardingConstraintOp, TransferOp, ScatterRowsOp>(
+            ExtractSliceOp, PadOp, ConcatenateOp, PermuteRowsOp, StopGradientOp,
+            MaskOp, ShardingConstraintOp, TransferOp, ScatterRowsOp>(
           [](Operation *) { return Value(); })
       .Case([](ReduceOp reduce) { return reduce.getOperand(); })
       .Default([](Operation *op) { return op->getResult(0); });

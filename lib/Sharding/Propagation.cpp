@@ -201,6 +201,9 @@ void Propagation::resolve(const GraphOp &op,
     uses.push_back(claim.use);
     taken |= axisBit(axis);
   }
+  for (auto [factor, uses] : zip_equal(op.rule.factors, factors))
+    if (factor.oneEach && getParts(uses) != factor.size)
+      uses.clear();
 }
 
 bool Propagation::hasGap(ArrayRef<AxisUse> uses) {

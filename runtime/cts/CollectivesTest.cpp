@@ -329,6 +329,37 @@ TEST_P(CollectivesTest, CollectivePermute) {
   }
 }
 
+TEST_P(CollectivesTest, CollectivePermuteFromSources) {
+  for (const std::vector<int> &axes : axisLists()) {
+    std::vector<int> target(axes.rbegin(), axes.rend());
+    int members = mesh.numShards(axes);
+    // Rings both ways, and all to the opposite one.
+    for (int kind = 0; kind < 3; ++kind) {
+      std::vector<int> sources(members);
+      for (int i = 0; i < members; ++i)
+        sources[i] = kind == 0   ? (i + members - 1) % members
+                     : kind == 1 ? (i + 1) % members
+                                 : members - 1 - i;
+      for (int64_t size : sizes) {
+        std::vector<int64_t> shape = around(size);
+        CollectiveSpec spec{CollectiveKind::CollectivePermute,
+                            Reduction::Sum,
+                            axes,
+                            target,
+                            {}};
+        spec.sources = sources;
+        run(spec, DType::I32, shape, shape, 0);
+        for (int64_t device = 0; device < mesh.numDevices(); ++device) {
+          int64_t source =
+              groupOf(device, axes)[sources[mesh.index(device, target)]];
+          for (int64_t i = 0; i < numElements(shape); ++i)
+            ASSERT_EQ(result(device, i), operand(source, i));
+        }
+      }
+    }
+  }
+}
+
 TEST_P(CollectivesTest, AllReduceInPlace) {
   std::vector<int> axes;
   for (size_t axis = 0; axis < mesh.axes().size(); ++axis)
@@ -411,8 +442,10 @@ TEST(WireBytesTest, FollowsTheFormulas) {
   Mesh mesh({{"d", 4}, {"t", 2}});
   auto bytes = [&](CollectiveKind kind, std::vector<int> axes,
                    std::vector<int64_t> in, std::vector<int64_t> out, int dim,
-                   int splitDim = -1, std::vector<int> target = {}) {
+                   int splitDim = -1, std::vector<int> target = {},
+                   std::vector<int> sources = {}) {
     CollectiveSpec spec{kind, Reduction::Sum, axes, target, {}};
+    spec.sources = sources;
     spec.tensors.push_back({DType::F32, in, out, dim, splitDim, {}, {}});
     return wireBytes(mesh, spec);
   };
@@ -431,6 +464,12 @@ TEST(WireBytesTest, FollowsTheFormulas) {
                   0, -1, {1, 0}),
             256u);
   EXPECT_EQ(bytes(CollectiveKind::CollectivePermute, {0}, {4}, {4}, 0, -1, {0}),
+            0u);
+  EXPECT_EQ(bytes(CollectiveKind::CollectivePermute, {0}, {4}, {4}, 0, -1, {0},
+                  {3, 0, 1, 2}),
+            16u);
+  EXPECT_EQ(bytes(CollectiveKind::CollectivePermute, {0}, {4}, {4}, 0, -1, {0},
+                  {0, 1, 2, 3}),
             0u);
 }
 

@@ -223,6 +223,9 @@ INSTANTIATE_TEST_SUITE_P(
         +[](fb::PlanT &p) {
           gather(p)->kind = fb::CollectiveKind::CollectivePermute;
         },
+        +[](fb::PlanT &p) {
+          gather(p)->sources = {1, 0};
+        },
         +[](fb::PlanT &p) { p.programs[0]->results[0]->buffer = 77; },
         +[](fb::PlanT &p) { p.programs[0]->results[1]->shape = {13}; }));
 
@@ -290,6 +293,24 @@ INSTANTIATE_TEST_SUITE_P(
                [](fb::PlanT &p) { test::addLoop(p, 1, /*runs=*/2); }},
         Misuse{"command 3: waits in each run of a loop for command 1",
                [](fb::PlanT &p) { test::addLoop(p, 2, /*runs=*/2); }},
+        Misuse{"sources of all_gather over 2 devices are no permutation",
+               [](fb::PlanT &p) {
+                 gather(p)->sources = {1, 0};
+               }},
+        Misuse{
+            "sources of collective_permute over 2 devices are no permutation",
+            [](fb::PlanT &p) {
+              gather(p)->kind = fb::CollectiveKind::CollectivePermute;
+              gather(p)->target_axes = gather(p)->axes;
+              gather(p)->sources = {1, 1};
+            }},
+        Misuse{
+            "sources of collective_permute over 2 devices are no permutation",
+            [](fb::PlanT &p) {
+              gather(p)->kind = fb::CollectiveKind::CollectivePermute;
+              gather(p)->target_axes = gather(p)->axes;
+              gather(p)->sources = {0, 4294967295u};
+            }},
         Misuse{"command 3: the result of tensor 0 overlaps tensor 1",
                [](fb::PlanT &p) {
                  reduce(p)->items.push_back(

@@ -20,13 +20,20 @@ namespace shardc {
 /// What no plan of a candidate can be below.
 struct LowerBound {
   /// Parameters and optimizer states of a device, of the average rank.
+  double stateBytes = 0;
+  /// Of all that is in the memory of a device when the first backward pass of
+  /// the step begins: these, the inputs of GEMMs and of the step, gathered
+  /// weights, and sums of gradients over microbatches. In a pipeline of the
+  /// rank that needs most, when it has most microbatches in flight, however the
+  /// layers are divided.
   double memoryBytes = 0;
-  /// Of a step: the work of a device (the arithmetic of the GEMMs, what they
-  /// read and write, and the update; in a pipeline, with its bubble, also the
-  /// sums of tensor parallelism) or its communication (the reduction of
-  /// gradients, and those sums), whichever takes longer; where nothing
-  /// overlaps, what comes to both. In a pipeline also the work of the rank that
-  /// has the most, however its layers are divided.
+  /// Of a step: the work of a device (the arithmetic of the GEMMs, those that
+  /// are repeated included, what they read and write, and the update; in a
+  /// pipeline, with its bubble, also the sums of tensor parallelism and the
+  /// gathers of each microbatch) or its communication (the reduction of
+  /// gradients, and those sums and gathers), whichever takes longer; where
+  /// nothing overlaps, what comes to both. In a pipeline also the work of the
+  /// rank that has the most, however its layers are divided.
   double seconds = 0;
 };
 

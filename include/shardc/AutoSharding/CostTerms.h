@@ -35,6 +35,12 @@ struct CostTerms {
   double getTotal() const { return getCost() + memory; }
 };
 
+/// The cost of what `op` itself sends in all of its runs: rows that lie one on
+/// each device (see Factor::oneEach).
+double getOwnWire(const ShardingGraph &graph, const GraphOp &op,
+                  const ShardingStrategy &strategy,
+                  const CollectiveCosts &collectiveCosts);
+
 /// The cost of the ops from `first` to before `end` of `graph`. `planner`
 /// decides the reshards.
 CostTerms getCostTerms(const ShardingGraph &graph, int first, int end,

@@ -40,6 +40,8 @@ struct Factor {
   /// each shard of that one is a single index may this one be sharded, since
   /// blocks of the dimension are shards of both.
   int major = -1;
+  /// Each shard must be a single index: the op sends it to another device.
+  bool oneEach = false;
 };
 
 /// The operands that an op may receive as partial sums such that its results
@@ -68,8 +70,8 @@ struct ShardingRule {
   llvm::SmallVector<TensorFactors, 2> operands;
   llvm::SmallVector<TensorFactors, 1> results;
   PartialRule partial = PartialRule::Never;
-  /// The op computes from global indices: its shards must be blocks, not
-  /// strided.
+  /// The op computes from global indices, or sends indices to other devices:
+  /// its shards must be blocks, not strided.
   bool needsBlocks = false;
 };
 

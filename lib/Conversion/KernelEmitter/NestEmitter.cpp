@@ -85,6 +85,8 @@ Value NestEmitter::compute(Value tensor, ArrayRef<Index> index) {
       .Case<PadOp>([&](auto op) { return computePad(op, index); })
       .Case<ConcatenateOp>(
           [&](auto op) { return computeConcatenate(op, index); })
+      .Case<PermuteRowsOp>(
+          [&](auto op) { return computePermuteRows(op, index); })
       .Case<IotaOp>([&](auto op) { return computeIota(op, index); })
       .Case<RandomUniformOp>([&](auto op) { return computeRandom(op, index); })
       .Case<MaskOp>([&](auto op) { return computeMask(op, index); })
@@ -114,12 +116,13 @@ Value NestEmitter::compute(Value tensor, ArrayRef<Index> index) {
 LogicalResult checkHasValue(Operation *op) {
   bool isKnown =
       isa<ConstantOp, BroadcastOp, TransposeOp, ReshapeOp, ExtractSliceOp,
-          PadOp, ConcatenateOp, IotaOp, RandomUniformOp, MaskOp, SliceOp,
-          ReduceOp, DotGeneralOp, CompareOp, SelectOp, ConvertOp, AddOp, SubOp,
-          MulOp, DivOp, RemainderOp, PowerOp, MaxOp, MinOp, AndOp, OrOp, XorOp,
-          ShiftLeftOp, ShiftRightLogicalOp, ShiftRightArithmeticOp, BitcastOp,
-          NegOp, AbsOp, SignOp, ExpOp, Expm1Op, LogOp, Log1pOp, SqrtOp, RsqrtOp,
-          TanhOp, ErfOp, CosOp, SinOp, FloorOp, StopGradientOp>(op);
+          PadOp, ConcatenateOp, PermuteRowsOp, IotaOp, RandomUniformOp, MaskOp,
+          SliceOp, ReduceOp, DotGeneralOp, CompareOp, SelectOp, ConvertOp,
+          AddOp, SubOp, MulOp, DivOp, RemainderOp, PowerOp, MaxOp, MinOp, AndOp,
+          OrOp, XorOp, ShiftLeftOp, ShiftRightLogicalOp, ShiftRightArithmeticOp,
+          BitcastOp, NegOp, AbsOp, SignOp, ExpOp, Expm1Op, LogOp, Log1pOp,
+          SqrtOp, RsqrtOp, TanhOp, ErfOp, CosOp, SinOp, FloorOp,
+          StopGradientOp>(op);
   if (!isKnown)
     return op->emitOpError("cannot be computed in a kernel");
   return success();
@@ -339,6 +342,33 @@ Value NestEmitter::computeConcatenate(ConcatenateOp op, ArrayRef<Index> index) {
     start += size;
   }
   return result;
+}
+
+Value NestEmitter::computePermuteRows(PermuteRowsOp op, ArrayRef<Index> index) {
+  ArrayRef<int64_t> sources = op.getSources();
+  Value place = loops.getPlaces(index[op.getDim()]), source;
+  // Neighbours that come from neighbours are one run.
+  for (size_t row = 0; row < sources.size(); ++row) {
+    if (row > 0 && sources[row] == sources[row - 1] + 1)
+      continue;
+    int64_t start = row;
+    Value moved = builder.createOrFold<arith::AddIOp>(
+        loc, place, loops.constantI64(sources[row] - start));
+    if (!source) {
+      source = moved;
+      continue;
+    }
+    Value isBehind = math.compareInt(arith::CmpIPredicate::sge, place,
+                                     loops.constantI64(start));
+    source = math.select(isBehind, moved, source);
+  }
+  // Lanes may be behind the last row.
+  Value isInside;
+  IndexList operandIndex(index.begin(), index.end());
+  if (source)
+    operandIndex[op.getDim()] =
+        loops.makeIndex(clampPlace(source, sources.size(), isInside));
+  return evaluate(op.getOperand(), operandIndex);
 }
 
 Value NestEmitter::computeReduce(ReduceOp op, ArrayRef<Index> index) {

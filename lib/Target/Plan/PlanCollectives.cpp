@@ -21,6 +21,7 @@ writeCollective(PlanContext &plan, Operation *op, ArrayRef<uint32_t> operands,
   auto reduction = fb::Reduction::Sum;
   int64_t splitDim = -1, concatDim = 0;
   std::vector<uint16_t> targetAxes;
+  std::vector<uint32_t> sources;
   llvm::TypeSwitch<Operation *>(op)
       .Case<AllReduceOp>(
           [&](AllReduceOp op) { reduction = fb::Reduction(op.getKind()); })
@@ -35,6 +36,8 @@ writeCollective(PlanContext &plan, Operation *op, ArrayRef<uint32_t> operands,
       })
       .Case<CollectivePermuteOp>([&](CollectivePermuteOp op) {
         targetAxes = getAxisIndices(plan, op.getTargetAxes());
+        if (op.getSources())
+          sources.assign(op.getSources()->begin(), op.getSources()->end());
       });
   std::vector<flatbuffers::Offset<fb::CollectiveItem>> items;
   for (auto [position, in, out] : llvm::enumerate(operands, results)) {
@@ -45,7 +48,7 @@ writeCollective(PlanContext &plan, Operation *op, ArrayRef<uint32_t> operands,
   auto axes = getAxisIndices(plan, op->getAttrOfType<ArrayAttr>("axes"));
   return fb::CreateCollectiveStartDirect(
       plan.builder, fb::CollectiveKind(getCollectiveCost(op)->kind), reduction,
-      &axes, &targetAxes, &items, report);
+      &axes, &targetAxes, &items, report, &sources);
 }
 
 flatbuffers::Offset<fb::CollectiveReport>

@@ -37,7 +37,7 @@ Value shardc::widenGradient(OpBuilder &builder, Value gradient, Type element) {
                    ? widenFirst(op)
                    : convertTo(builder, op->getLoc(), gradient, element);
       })
-      .Case<TransposeOp, ReshapeOp, ExtractSliceOp, PadOp,
+      .Case<TransposeOp, ReshapeOp, ExtractSliceOp, PadOp, PermuteRowsOp,
             ShardingConstraintOp>(widenFirst)
       .Default([&](Operation *) {
         return convertTo(builder, gradient.getLoc(), gradient, element);

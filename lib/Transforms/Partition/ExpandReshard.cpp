@@ -131,8 +131,9 @@ private:
       return builder.create<AllToAllOp>(loc, type, value, meshName, axes,
                                         step.dim, step.concatDim);
     case ReshardStep::CollectivePermute:
-      return builder.create<CollectivePermuteOp>(
-          loc, type, value, meshName, axes, getAxes(step.targetAxes));
+      return builder.create<CollectivePermuteOp>(loc, type, value, meshName,
+                                                 axes, getAxes(step.targetAxes),
+                                                 DenseI64ArrayAttr());
     }
     return {};
   }

@@ -163,12 +163,39 @@ private:
     }
     if (loop)
       return partitionBody(loop, isStrided(layouts->results[0].dims[0]));
+    if (auto rows = dyn_cast<PermuteRowsOp>(op))
+      if (const AxisList &axes = layouts->results[0].dims[rows.getDim()];
+          !axes.empty()) {
+        sendRows(rows, axes);
+        return success();
+      }
     if (isInStridedRows && knowsMicrobatch(op))
       return op->emitOpError(
           "needs the rows of its microbatch, of which strided "
           "shards are no block");
     localizeAttributes(op);
     return success();
+  }
+
+  /// Replaces an op on rows of which each device over `axes` has one.
+  void sendRows(PermuteRowsOp op, const AxisList &axes) {
+    SmallVector<Attribute> names;
+    for (StringAttr name : getAxisNames(axes, mesh, builder.getContext()))
+      names.push_back(name);
+    ArrayAttr list = builder.getArrayAttr(names);
+    builder.setInsertionPoint(op);
+    auto permute = builder.create<CollectivePermuteOp>(
+        op.getLoc(), op.getType(), op.getOperand(), meshName, list, list,
+        op.getSourcesAttr());
+    for (StringRef kept : {idAttrName, layoutAttrName, partAttrName})
+      if (Attribute attr = op->getAttr(kept))
+        permute->setAttr(kept, attr);
+    permute->setAttr(causeAttrName,
+                     builder.getStringAttr(describeOp(op) + ": rows over " +
+                                           mesh.toString(axes)));
+    tensors[permute] = tensors[op];
+    op.replaceAllUsesWith(permute.getResult());
+    op.erase();
   }
 
   static bool knowsMicrobatch(Operation *op) {

@@ -360,7 +360,7 @@ void CollectiveBuilder::addResult(size_t number,
     break;
   case CollectiveKind::CollectivePermute: {
     Region all = Region::ofRange(0, numElements(tensor.inShape));
-    copy(group[mesh.index(device, spec.targetAxes)], all, all);
+    copy(group[spec.sourceOf(mesh, device)], all, all);
     break;
   }
   }

@@ -46,6 +46,15 @@ struct CollectiveSpec {
   std::vector<CollectiveTensor> tensors;
   /// By device its process; empty: as `devicesOfProcess` says.
   std::vector<int> processes = {};
+  /// CollectivePermute: if not empty, a permutation of the members of a group.
+  std::vector<int> sources = {};
+
+  /// The member of its group whose operand `device` receives in a
+  /// CollectivePermute.
+  int64_t sourceOf(const Mesh &mesh, int64_t device) const {
+    int64_t index = mesh.index(device, targetAxes);
+    return sources.empty() ? index : sources[index];
+  }
 };
 
 /// A collective that can be run many times, one run at a time. A run consists

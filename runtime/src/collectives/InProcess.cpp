@@ -20,6 +20,11 @@ absl::Status shardc::rt::checkCollective(const Mesh &mesh,
          spec.kind == CollectiveKind::ReduceScatter))
       return absl::InvalidArgumentError("booleans cannot be summed");
   }
+  if (!spec.sources.empty() &&
+      spec.sources.size() != static_cast<size_t>(mesh.numShards(spec.axes)))
+    return absl::InvalidArgumentError(
+        absl::StrCat("a permute over ", mesh.numShards(spec.axes),
+                     " devices has ", spec.sources.size(), " sources"));
   return absl::OkStatus();
 }
 

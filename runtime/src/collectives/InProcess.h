@@ -102,7 +102,8 @@ protected:
   std::vector<Task> tasks;
 };
 
-/// InvalidArgument: buffers are missing, or booleans are to be summed.
+/// InvalidArgument: buffers or sources are missing, or booleans are to be
+/// summed.
 absl::Status checkCollective(const Mesh &mesh, const CollectiveSpec &spec);
 
 /// The collective that `spec`, of that kind, describes. ReduceInProcess.cpp has

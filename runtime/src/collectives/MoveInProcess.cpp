@@ -121,7 +121,7 @@ public:
     sourceOf.resize(mesh.numDevices());
     for (const std::vector<int64_t> &group : groups)
       for (int64_t device : group)
-        sourceOf[device] = group[mesh.index(device, spec.targetAxes)];
+        sourceOf[device] = group[spec.sourceOf(mesh, device)];
     cut(int64_t(1) << 16, [](const CollectiveTensor &tensor, int64_t) {
       return numElements(tensor.inShape) * byteSize(tensor.dtype);
     });

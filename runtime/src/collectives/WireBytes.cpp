@@ -3,6 +3,8 @@
 #include "collectives/Collectives.h"
 #include "shardc-rt/HostArray.h"
 
+#include "absl/algorithm/container.h"
+
 using namespace shardc::rt;
 
 /// Elements of a shape with `dim` padded to a multiple of `shards`.
@@ -43,7 +45,9 @@ uint64_t shardc::rt::wireBytes(const Mesh &mesh, const CollectiveSpec &spec) {
     return (2 * others * bytes + others) / shards;
   case CollectiveKind::CollectivePermute:
     // The maximum over devices: 0 only if all send to themselves.
-    return spec.axes == spec.targetAxes ? 0 : bytes;
+    return spec.axes == spec.targetAxes && absl::c_is_sorted(spec.sources)
+               ? 0
+               : bytes;
   default:
     return (others * bytes + others) / shards;
   }

@@ -420,6 +420,7 @@ StepBuilder::describeCollective(const CollectiveStartCommand &command) const {
   spec.reduction = command.reduction;
   spec.axes = command.axes;
   spec.targetAxes = command.targetAxes;
+  spec.sources = command.sources;
   for (const CollectiveItem &item : command.items) {
     CollectiveTensor &tensor = spec.tensors.emplace_back();
     tensor.dtype = program().buffers[item.in].dtype;

@@ -335,6 +335,20 @@ CommandReader::readCollective(const fb::CollectiveStart &file,
                            collective.targetAxes.begin(),
                            collective.targetAxes.end()))
     return bad("the target axes of a permute are not those it is over");
+  if (file.sources())
+    collective.sources.assign(file.sources()->begin(), file.sources()->end());
+  if (!collective.sources.empty()) {
+    int64_t members = plan.mesh.numShards(collective.axes);
+    std::vector<int> sorted = collective.sources;
+    absl::c_sort(sorted);
+    bool isPermutation =
+        sorted.size() == static_cast<size_t>(members) && sorted.front() == 0 &&
+        sorted.back() == members - 1 &&
+        std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
+    if (collective.kind != CollectiveKind::CollectivePermute || !isPermutation)
+      return bad("sources of ", toString(collective.kind), " over ", members,
+                 " devices are no permutation of them");
+  }
   for (const fb::CollectiveItem *entry : *file.items()) {
     CollectiveItem item{entry->in(), entry->out(), entry->dim(),
                         entry->split_dim()};

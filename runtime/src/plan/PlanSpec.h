@@ -154,6 +154,7 @@ struct CollectiveStartCommand {
   std::vector<int> targetAxes;
   std::vector<CollectiveItem> items;
   uint32_t report;
+  std::vector<int> sources = {};
 };
 
 /// Ends the collective, send or receive that command `start` began; on a CPU

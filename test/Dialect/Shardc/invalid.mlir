@@ -266,6 +266,30 @@ func.func @concatenate_c2_sum(%a: tensor<4x8xf32>) {
 }
 
 // -----
+// permute_rows C1
+func.func @permute_rows_c1(%a: tensor<4xf32>) {
+  // expected-error @+1 {{dim 1 is out of range for rank 1}}
+  %0 = shardc.permute_rows %a dim = 1 sources = [0] : tensor<4xf32>
+  return
+}
+
+// -----
+// permute_rows C2
+func.func @permute_rows_c2(%a: tensor<4xf32>) {
+  // expected-error @+1 {{sources must be a permutation of the 4 rows, got [0, 1, 2, 2]}}
+  %0 = shardc.permute_rows %a dim = 0 sources = [0, 1, 2, 2] : tensor<4xf32>
+  return
+}
+
+// -----
+// permute_rows C2
+func.func @permute_rows_c2_count(%a: tensor<4xf32>) {
+  // expected-error @+1 {{sources must be a permutation of the 4 rows, got [1, 0]}}
+  %0 = shardc.permute_rows %a dim = 0 sources = [1, 0] : tensor<4xf32>
+  return
+}
+
+// -----
 // iota C1
 func.func @iota_c1() {
   // expected-error @+1 {{dim 2 is out of range for rank 2}}
@@ -579,6 +603,24 @@ shardc.mesh @mesh <["x" = 2, "y" = 2]>
 func.func @collective_permute_c2(%x: tensor<4x16xf32>) {
   // expected-error @+1 {{target axes must be a permutation of the axes}}
   %0 = shardc.collective_permute %x over @mesh["x", "y"] to ["x"] : tensor<4x16xf32>
+  return
+}
+
+// -----
+shardc.mesh @mesh <["x" = 2, "y" = 2]>
+// collective_permute C3
+func.func @collective_permute_c3(%x: tensor<4x16xf32>) {
+  // expected-error @+1 {{sources must be a permutation of the 4 members, got [3, 0, 1, 4]}}
+  %0 = shardc.collective_permute %x over @mesh["x", "y"] to ["x", "y"] sources = [3, 0, 1, 4] : tensor<4x16xf32>
+  return
+}
+
+// -----
+shardc.mesh @mesh <["x" = 2, "y" = 2]>
+// collective_permute C3
+func.func @collective_permute_c3_count(%x: tensor<4x16xf32>) {
+  // expected-error @+1 {{sources must be a permutation of the 4 members, got [1, 0]}}
+  %0 = shardc.collective_permute %x over @mesh["x", "y"] to ["x", "y"] sources = [1, 0] : tensor<4x16xf32>
   return
 }
 

@@ -149,6 +149,8 @@ module attributes {
     %padded = shardc.pad %part low = [0, 2] interior = [0, 1] fill = 0.0 : tensor<4x2xf32> -> tensor<4x8xf32>
     // CHECK: shardc.concatenate %{{.*}}, %{{.*}} dim = 1 : (tensor<4x8xf32>, tensor<4x2xf32>) -> tensor<4x10xf32>
     %joined = shardc.concatenate %a, %part dim = 1 : (tensor<4x8xf32>, tensor<4x2xf32>) -> tensor<4x10xf32>
+    // CHECK: shardc.permute_rows %{{.*}} dim = 0 sources = [3, 0, 1, 2] : tensor<4x8xf32>
+    %turned = shardc.permute_rows %a dim = 0 sources = [3, 0, 1, 2] : tensor<4x8xf32>
     // CHECK: shardc.constant dense<0.000000e+00> : tensor<4x8xf32>
     %7 = shardc.constant dense<0.0> : tensor<4x8xf32>
     // CHECK: shardc.iota dim = 1 : tensor<4x8xi32>
@@ -236,6 +238,8 @@ module attributes {
         : tensor<16x64xf32> -> tensor<32x32xf32>
     // CHECK: shardc.collective_permute %{{.*}} over @mesh["data", "model"] to ["model", "data"] : tensor<16x64xf32>
     %4 = shardc.collective_permute %x over @mesh["data", "model"] to ["model", "data"] : tensor<16x64xf32>
+    // CHECK: shardc.collective_permute %{{.*}} over @mesh["data"] to ["data"] sources = [3, 0, 1, 2] : tensor<16x64xf32>
+    %ring = shardc.collective_permute %x over @mesh["data"] to ["data"] sources = [3, 0, 1, 2] : tensor<16x64xf32>
     // CHECK: shardc.slice %{{.*}} over @mesh["data"] dim = 0 : tensor<16x64xf32> -> tensor<4x64xf32>
     %5 = shardc.slice %x over @mesh["data"] dim = 0 : tensor<16x64xf32> -> tensor<4x64xf32>
     return

@@ -83,3 +83,23 @@ func.func @reshards(%a: tensor<8x8xf32> {shardc.sharding = #shardc.sharding<@mes
   %3 = shardc.sharding_constraint %2 sharding = <@mesh, [{}, {"y"}]> : tensor<8x8xf32>
   return %3 : tensor<8x8xf32>
 }
+
+// -----
+
+shardc.mesh @mesh <["x" = 2, "y" = 2]>
+
+// Rows of which each device has one are sent on, over the axes of their
+// dimension; others are in no two places.
+// CHECK-LABEL: func.func @rows
+// CHECK: shardc.collective_permute %{{.*}} over @mesh["x", "y"] to ["x", "y"] sources = [3, 0, 1, 2] {shardc.cause = "{{.*}}: rows over \22x\22, \22y\22"{{.*}}} : tensor<1x6xf32>
+// CHECK: shardc.all_gather %{{.*}} over @mesh["x"] dims = [0] {{.*}} : (tensor<2x6xf32>) -> tensor<4x6xf32>
+// CHECK: shardc.permute_rows %{{.*}} dim = 0 sources = [3, 0, 1, 2] : tensor<4x6xf32>
+// CHECK: shardc.permute_rows %{{.*}} dim = 1 sources = [5, 0, 1, 2, 3, 4] : tensor<1x6xf32>
+func.func @rows(%a: tensor<4x6xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"x", "y"}, {}]>},
+                %b: tensor<4x6xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"x"}, {}]>})
+    -> (tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x6xf32>) {
+  %0 = shardc.permute_rows %a dim = 0 sources = [3, 0, 1, 2] : tensor<4x6xf32>
+  %1 = shardc.permute_rows %b dim = 0 sources = [3, 0, 1, 2] : tensor<4x6xf32>
+  %2 = shardc.permute_rows %a dim = 1 sources = [5, 0, 1, 2, 3, 4] : tensor<4x6xf32>
+  return %0, %1, %2 : tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x6xf32>
+}

@@ -101,6 +101,28 @@ TEST(Kernels, SlicesPaddingConcatenations) {
     }
 }
 
+TEST(Kernels, PermutedRows) {
+  // Rings, an exchange of halves, and no two neighbours together.
+  std::string rows = tensor({5, 33}), columns = tensor({7, 6}),
+              row = tensor({1, 9}, "i64");
+  expectKernelMatches("(" + rows + ") -> " + rows + " {\n^bb0(%a: " + rows +
+                      "):\n %0 = shardc.permute_rows %a dim = 0 sources = [4, "
+                      "0, 1, 2, 3] : " +
+                      rows + "\n %1 = shardc.add %0, %a : " + rows +
+                      "\n shardc.yield %1 : " + rows + "\n}");
+  for (const char *sources :
+       {"[3, 4, 5, 0, 1, 2]", "[5, 4, 3, 2, 1, 0]", "[1, 2, 3, 4, 5, 0]"})
+    expectKernelMatches(
+        "(" + columns + ") -> " + columns + " {\n^bb0(%a: " + columns +
+        "):\n %0 = shardc.exp %a : " + columns +
+        "\n %1 = shardc.permute_rows %0 dim = 1 sources = " + sources + " : " +
+        columns + "\n shardc.yield %1 : " + columns + "\n}");
+  expectKernelMatches("(" + row + ") -> " + row + " {\n^bb0(%a: " + row +
+                      "):\n %0 = shardc.permute_rows %a dim = 0 sources = [0]"
+                      " : " +
+                      row + "\n shardc.yield %0 : " + row + "\n}");
+}
+
 TEST(Kernels, Bits) {
   // A hash: of what a kernel is given, and of positions.
   for (auto [m, n] : {std::pair(1, 1), std::pair(1, 7), std::pair(13, 33),

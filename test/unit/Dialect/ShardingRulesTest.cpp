@@ -123,6 +123,18 @@ TEST_F(ShardingRulesTest, OnlyWholeDimensionsOfMovesShard) {
   EXPECT_EQ(joined.factors[3].kind, FactorKind::Whole);
 }
 
+TEST_F(ShardingRulesTest, RowsMoveOneByOne) {
+  ShardingRule rule = ruleOf(builder.create<PermuteRowsOp>(
+      builder.getUnknownLoc(), tensor({2, 3}), value({2, 3}), 1,
+      ArrayRef<int64_t>{2, 0, 1}));
+  EXPECT_EQ(toString(rule.operands[0]), "0,1");
+  EXPECT_EQ(toString(rule.results[0]), "0,1");
+  EXPECT_FALSE(rule.factors[0].oneEach);
+  EXPECT_TRUE(rule.factors[1].oneEach);
+  EXPECT_TRUE(rule.needsBlocks);
+  EXPECT_EQ(rule.partial, PartialRule::Additive);
+}
+
 TEST_F(ShardingRulesTest, LinearityOfElementwise) {
   Value x = value({4}), y = value({4});
   Location loc = builder.getUnknownLoc();

@@ -109,6 +109,14 @@ TEST_F(EvaluateCollectiveTest, CollectivePermute) {
   for (const Elements &elements : permuted)
     senders.push_back(elements[0] / 100);
   EXPECT_EQ(senders, (Elements{0, 2, 4, 1, 3, 5}));
+  // A ring over b.
+  senders.clear();
+  for (const Elements &elements :
+       evaluate("collective_permute %0 over @mesh[\"b\"] to [\"b\"] sources = "
+                "[2, 0, 1] : tensor<1xf32>",
+                "tensor<1xf32>"))
+    senders.push_back(elements[0] / 100);
+  EXPECT_EQ(senders, (Elements{2, 0, 1, 5, 3, 4}));
 }
 
 TEST_F(EvaluateCollectiveTest, Slice) {

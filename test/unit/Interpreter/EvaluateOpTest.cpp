@@ -144,6 +144,19 @@ TEST_F(EvaluateOpTest, SlicesPaddingConcatenations) {
             (Elements{1, 2, 0, 1, 2, 3, 4, 3, 4, 5, 6, 7, 8, 9}));
 }
 
+TEST_F(EvaluateOpTest, PermuteRows) {
+  std::string t = "tensor<2x3xf32>";
+  Tensor x = make({2, 3}, {0, 1, 2, 3, 4, 5});
+  EXPECT_EQ(
+      evaluate("permute_rows %0 dim = 1 sources = [2, 0, 1] : " + t, {t}, {x})
+          .data,
+      (Elements{2, 0, 1, 5, 3, 4}));
+  EXPECT_EQ(
+      evaluate("permute_rows %0 dim = 0 sources = [1, 0] : " + t, {t}, {x})
+          .data,
+      (Elements{3, 4, 5, 0, 1, 2}));
+}
+
 TEST_F(EvaluateOpTest, PaddingIsNotLost) {
   double nan = std::nan("");
   EXPECT_TRUE(std::isnan(binary("max", {nan}, {1})[0]));

@@ -79,6 +79,7 @@ private:
                                   llvm::ArrayRef<Index> index);
   mlir::Value computePad(PadOp op, llvm::ArrayRef<Index> index);
   mlir::Value computeConcatenate(ConcatenateOp op, llvm::ArrayRef<Index> index);
+  mlir::Value computePermuteRows(PermuteRowsOp op, llvm::ArrayRef<Index> index);
   /// The element that pads `result`; -inf is the lowest integer, too.
   mlir::Value computeFill(mlir::Value result, const llvm::APFloat &fill);
   /// `place` moved into [0, `size`); adds to the condition `isInside`, which

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "shardc/Dialect/Shardc/IR/Permutations.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Dialect/Shardc/IR/TensorValues.h"
 #include "shardc/Dialect/Shardc/IR/VerifySharding.h"
@@ -144,7 +145,8 @@ LogicalResult AllToAllOp::verify() {
 }
 
 LogicalResult CollectivePermuteOp::verify() {
-  if (failed(verifyAxes(*this, getMeshAttr(), getAxes())))
+  FailureOr<int64_t> devices = verifyAxes(*this, getMeshAttr(), getAxes());
+  if (failed(devices))
     return failure();
   auto byName = [](Attribute lhs, Attribute rhs) {
     return cast<StringAttr>(lhs).getValue() < cast<StringAttr>(rhs).getValue();
@@ -156,6 +158,10 @@ LogicalResult CollectivePermuteOp::verify() {
   if (from != to)
     return emitOpError("target axes must be a permutation of the axes, got ")
            << getTargetAxes() << " for " << getAxes();
+  std::optional<ArrayRef<int64_t>> sources = getSources();
+  if (sources && !isPermutation(*sources, *devices))
+    return emitOpError("sources must be a permutation of the ")
+           << *devices << " members, got [" << *sources << "]";
   return success();
 }
 

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "shardc/Dialect/Shardc/IR/Permutations.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Dialect/Shardc/IR/TensorValues.h"
 #include "shardc/Dialect/Shardc/IR/VerifySharding.h"
@@ -209,9 +210,7 @@ LogicalResult ReduceOp::verify() {
 LogicalResult TransposeOp::verify() {
   RankedTensorType operand = getTensorType(getOperand());
   ArrayRef<int64_t> permutation = getPermutation();
-  SmallVector<int64_t> sorted(permutation);
-  llvm::sort(sorted);
-  if (sorted != llvm::to_vector(llvm::seq<int64_t>(0, operand.getRank())))
+  if (!isPermutation(permutation, operand.getRank()))
     return emitOpError("permutation must be one of the ")
            << operand.getRank() << " operand dimensions, got [" << permutation
            << "]";
@@ -344,6 +343,19 @@ LogicalResult ConcatenateOp::verify() {
            << ", the sum of those of the operands, got "
            << type.getDimSize(dim);
   return success();
+}
+
+LogicalResult PermuteRowsOp::verify() {
+  RankedTensorType type = getTensorType(getResult());
+  int64_t dim = static_cast<int64_t>(getDim());
+  if (dim < 0 || dim >= type.getRank())
+    return emitOpError("dim ")
+           << dim << " is out of range for rank " << type.getRank();
+  int64_t rows = type.getDimSize(dim);
+  if (isPermutation(getSources(), rows))
+    return success();
+  return emitOpError("sources must be a permutation of the ")
+         << rows << " rows, got [" << getSources() << "]";
 }
 
 //===----------------------------------------------------------------------===//

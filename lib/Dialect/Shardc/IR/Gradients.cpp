@@ -12,6 +12,7 @@
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/TensorValues.h"
 
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <cmath>
@@ -278,6 +279,13 @@ void ConcatenateOp::buildVjp(OpBuilder &builder, ValueRange grads,
                                                 grads[0], starts, strides);
     starts[getDim()] += getTensorType(operand).getDimSize(getDim());
   }
+}
+
+void PermuteRowsOp::buildVjp(OpBuilder &builder, ValueRange grads,
+                             Gradients &out) {
+  out[0] = builder.create<PermuteRowsOp>(getLoc(), grads[0].getType(), grads[0],
+                                         getDim(),
+                                         invertPermutationVector(getSources()));
 }
 
 void ShardingConstraintOp::buildVjp(OpBuilder &builder, ValueRange grads,

@@ -241,6 +241,13 @@ ShardingRule ConcatenateOp::getShardingRule() {
   });
 }
 
+ShardingRule PermuteRowsOp::getShardingRule() {
+  ShardingRule rule = elementwise(*this, PartialRule::Additive);
+  rule.factors[getDim()].oneEach = true;
+  rule.needsBlocks = true;
+  return rule;
+}
+
 //===----------------------------------------------------------------------===//
 // Ops without tensor operands
 //===----------------------------------------------------------------------===//

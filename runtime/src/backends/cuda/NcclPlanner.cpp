@@ -105,9 +105,9 @@ void NcclPlanner::permute(const CollectiveTensor &tensor, Place in, Place out) {
     if (group[me] != device)
       continue;
     for (int64_t peer = 0; peer < shards; ++peer)
-      if (mesh.index(group[peer], spec.targetAxes) == me && peer != me)
+      if (spec.sourceOf(mesh, group[peer]) == me && peer != me)
         call(Call::Send, in, {}, bytes, peer);
-    int64_t source = mesh.index(device, spec.targetAxes);
+    int64_t source = spec.sourceOf(mesh, device);
     if (source != me)
       call(Call::Receive, {}, out, bytes, source);
     else

@@ -71,6 +71,7 @@ CollectiveSpec Program::describeCollective(RankCommand at) const {
   const std::vector<BufferSpec> &buffers = programOf(at.rank).buffers;
   CollectiveSpec spec{
       command.kind, command.reduction, command.axes, command.targetAxes, {}};
+  spec.sources = command.sources;
   for (const CollectiveItem &item : command.items) {
     CollectiveTensor &tensor = spec.tensors.emplace_back();
     tensor.dtype = buffers[item.in].dtype;

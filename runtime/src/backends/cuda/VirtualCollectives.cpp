@@ -184,7 +184,7 @@ void VirtualCollective::permute(const Mesh &mesh,
                                 const Group &group) {
   uint64_t bytes = numElements(tensor.inShape) * byteSize(tensor.dtype);
   for (int64_t to : group) {
-    int64_t from = group[mesh.index(devices[to], spec.targetAxes)];
+    int64_t from = group[spec.sourceOf(mesh, devices[to])];
     if (bytes > 0)
       copies.push_back({addressOf(tensor.in[from]), addressOf(tensor.out[to]),
                         bytes, 1, bytes, bytes});

@@ -102,19 +102,24 @@ def Shardc_CollectivePermuteOp : Shardc_CollectiveOp<"collective_permute", [Same
   let summary = "Each member's tensor sent to another";
   let description = [{
     A device receives the operand of the device whose index over `axes` equals
-    its own index over `target_axes`: `[{x,y} ] → [{y,x} ]` is one permute.
+    its own index over `target_axes`: `[{x,y} ] → [{y,x} ]` is one permute. With
+    `sources` that index i stands for `sources[i]`: a device of a ring over 3
+    receives from the one before it.
 
     ```mlir
     %0 = shardc.collective_permute %x over @mesh["x", "y"] to ["y", "x"] : tensor<4x16xf32>
+    %1 = shardc.collective_permute %x over @mesh["z"] to ["z"] sources = [2, 0, 1] : tensor<4x16xf32>
     ```
 
     Constraints:
     - C1: axes are of the mesh and distinct, at least one.
     - C2: `target_axes` is a permutation of `axes`.
+    - C3: `sources`, if there are any, are a permutation of the n members.
   }];
-  let arguments = (ins Shardc_Tensor:$operand, FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes, StrArrayAttr:$targetAxes);
+  let arguments = (ins Shardc_Tensor:$operand, FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes, StrArrayAttr:$targetAxes,
+      OptionalAttr<DenseI64ArrayAttr>:$sources);
   let results = (outs Shardc_Tensor:$result);
-  let assemblyFormat = "$operand `over` $mesh `` $axes `to` $targetAxes attr-dict `:` type($result)";
+  let assemblyFormat = "$operand `over` $mesh `` $axes `to` $targetAxes (`sources` `=` $sources^)? attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 

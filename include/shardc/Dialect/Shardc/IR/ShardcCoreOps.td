@@ -318,6 +318,27 @@ def Shardc_ConcatenateOp : Shardc_CoreOp<"concatenate"> {
   let hasVerifier = 1;
 }
 
+def Shardc_PermuteRowsOp : Shardc_CoreOp<"permute_rows", [SameOperandsAndResultType]> {
+  let summary = "The same rows in another order";
+  let description = [{
+    Row i along `dim` of the result is row `sources[i]` of the operand. Other
+    dimensions may be sharded as they are, `dim` if each device has one row
+    of it, which it then sends to another: a permute over the axes of `dim`.
+
+    ```mlir
+    %0 = shardc.permute_rows %x dim = 0 sources = [2, 0, 1] : tensor<3x8xf32>
+    ```
+
+    Constraints:
+    - C1: `dim` is in range.
+    - C2: `sources` is a permutation of the rows.
+  }];
+  let arguments = (ins Shardc_Tensor:$operand, I64Attr:$dim, DenseI64ArrayAttr:$sources);
+  let results = (outs Shardc_Tensor:$result);
+  let assemblyFormat = "$operand `dim` `=` $dim `sources` `=` $sources attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
 def Shardc_ConstantOp : Shardc_CoreOp<"constant", [ConstantLike, AllTypesMatch<["value", "result"]>]> {
   let summary = "A constant tensor";
   let description = [{
