@@ -3,6 +3,7 @@
 #include "Lowering.h"
 
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Dialect/Shardc/IR/Permutations.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -17,7 +18,31 @@ static Value build(Lowering &lowering, Operation *op) {
   return lowering.getBuilder().create<Op>(op->getLoc(), x.getType(), x);
 }
 
-/// The exporter writes as composites what has a gradient of its own.
+static LogicalResult lowerPermuteRows(Lowering &lowering, Operation *op) {
+  auto attributes = op->getAttrOfType<DictionaryAttr>("composite_attributes");
+  auto get = [&](StringRef name) {
+    return attributes ? attributes.get(name) : Attribute();
+  };
+  auto dim = dyn_cast_or_null<IntegerAttr>(get("dim"));
+  auto list = dyn_cast_or_null<ArrayAttr>(get("sources"));
+  SmallVector<int64_t> sources;
+  if (list)
+    for (auto source : list.getAsRange<Attribute>())
+      sources.push_back(
+          isa<IntegerAttr>(source) ? cast<IntegerAttr>(source).getInt() : -1);
+  Value x = lowering.get(op, 0);
+  auto type = cast<RankedTensorType>(x.getType());
+  if (!dim || dim.getInt() < 0 || dim.getInt() >= type.getRank() ||
+      !isPermutation(sources, type.getDimSize(dim.getInt())))
+    return emitError(op->getLoc())
+           << "shardc.permute_rows must have a dimension and a permutation of "
+              "its rows";
+  return lowering.set(op, lowering.getBuilder().create<PermuteRowsOp>(
+                              op->getLoc(), type, x, dim.getInt(), sources));
+}
+
+/// The exporter writes as composites what has a gradient of its own, and moves
+/// between devices.
 static LogicalResult lowerComposite(Lowering &lowering, Operation *op) {
   static const struct {
     StringLiteral name;
@@ -29,6 +54,9 @@ static LogicalResult lowerComposite(Lowering &lowering, Operation *op) {
   for (const auto &each : composites)
     if (name && name.getValue() == each.name && op->getNumOperands() == 1)
       return lowering.set(op, each.build(lowering, op));
+  if (name && name.getValue() == "shardc.permute_rows" &&
+      op->getNumOperands() == 1)
+    return lowerPermuteRows(lowering, op);
   return lowering.runCall(
       op, op->getAttrOfType<FlatSymbolRefAttr>("decomposition"));
 }

@@ -480,6 +480,38 @@ def test_shard_map_gathers_one_axis_of_a_dimension_over_two(axes):
     np.testing.assert_allclose(w_next, w - 0.1 * gradient, atol=1e-5)
 
 
+@pytest.mark.parametrize("pairs", [[(0, 1), (1, 2), (2, 3), (3, 0)], [(0, 2), (3, 1)], [(2, 2)]])
+def test_shard_map_sends_to_neighbours(mesh, pairs):
+    rows = PartitionSpec("data")
+
+    def local(w, x):
+        def loss(w):
+            return jnp.sum(jnp.sin(jax.lax.ppermute(w, "data", pairs)) * x)
+
+        value, gradient = jax.value_and_grad(loss)(w)
+        return w - 0.1 * gradient, jax.lax.psum(value, "data")
+
+    def expected(w, x):
+        shards, sent = w.reshape(4, 8, 16), jnp.zeros((4, 8, 16))
+        for source, to in pairs:
+            sent = sent.at[to].set(shards[source])
+        return jnp.sum(jnp.sin(sent.reshape(32, 16)) * x)
+
+    step = jax.jit(jax.shard_map(local, mesh=mesh, in_specs=(rows, rows), out_specs=(rows, PartitionSpec())),
+                   in_shardings=(NamedSharding(mesh, rows),) * 2)
+    rng = np.random.default_rng(0)
+    w, x = rng.standard_normal((32, 16), np.float32), rng.standard_normal((32, 16), np.float32)
+    train = sj.jit(step, w, x, carry={0: 0})
+    # A device sends its 512 bytes there, and their gradient back. To itself it sends nothing.
+    sends = [] if pairs == [(2, 2)] else ["collective_permute"]
+    assert [each.kind for each in train.plan.collectives if each.kind != "all_reduce"] == 2 * sends
+    assert train.plan.report.wire_bytes_per_device == 6 + 1024 * len(sends)
+    value, gradient = jax.value_and_grad(expected)(w, x)
+    w_next, found = train(w, x)
+    np.testing.assert_allclose(found, value, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(w_next, w - 0.1 * gradient, atol=1e-5)
+
+
 def test_static_and_keyword_arguments(mesh):
     @functools.partial(jax.jit, static_argnames=("kind",), donate_argnames="params")
     def step(params, x, *, kind, rate, y):

@@ -55,6 +55,10 @@ def check(function, *args):
     (BOTH, lambda x: lax.all_to_all(x[:, :4], "data", 1, 1)),
     (BOTH, lambda x: lax.ppermute(x, "data", [(i, (i + 1) % 4) for i in range(4)])),
     (BOTH, lambda x: lax.ppermute(x, "model", [(1, 0)])),
+    (BOTH, lambda x: lax.ppermute(x, "data", [(0, 1), (1, 2), (3, 3)])),
+    (BOTH, lambda x: lax.ppermute(x, "data", [])),
+    (BOTH, lambda x: lax.ppermute(x, ("data", "model"), [(i, (i + 3) % 8) for i in range(8)])),
+    (BOTH, lambda x: lax.ppermute(x, ("model", "data"), [(7, 2), (2, 0), (5, 6)])),
     (BOTH, lambda x: x + lax.axis_index("model") + 10 * lax.axis_index(("model", "data"))),
     (BOTH, lambda x: x * lax.psum(1.0, "data")),
 ])

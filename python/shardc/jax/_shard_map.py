@@ -52,6 +52,23 @@ def with_auto_axes(mesh):
     return jax.sharding.AbstractMesh(mesh.axis_sizes, mesh.axis_names, axis_types=types)
 
 
+def _join_rows(array, *, dim, sources):
+    """Neighbours that come from neighbours are one slice."""
+    starts = [row for row, source in enumerate(sources)
+              if row == 0 or source != sources[row - 1] + 1]
+    parts = [lax.slice_in_dim(array, sources[start], sources[start] + end - start, axis=dim)
+             for start, end in zip(starts, (*starts[1:], len(sources)))]
+    return lax.concatenate(parts, dim) if len(parts) > 1 else parts[0]
+
+
+def permute_rows(array, dim, sources):
+    """Row i along `dim` is row sources[i] of `array`; the composite is an op of shardc."""
+    if list(sources) == sorted(sources):
+        return array
+    return lax.composite(_join_rows, "shardc.permute_rows")(array, dim=dim,
+                                                            sources=tuple(sources))
+
+
 @dataclasses.dataclass
 class _Local:
     """The values of all devices: `array` has a leading dimension for each of `groups`,
@@ -348,30 +365,28 @@ class Region:
         return [value]
 
     def _ppermute(self, eqn, values):
+        sent = dict(eqn.params["perm"])
+        sources = {to: source for source, to in sent.items()}
+        # JAX counts the devices in the order of the mesh, whatever that of the names.
+        names = [axis for axis in self.mesh.axis_names if axis in _names_of(eqn)]
         found = []
         for value in values:
-            array, others, numbers = self._split_off(value, _names_of(eqn))
-            if len(numbers) != 1:
-                self._fail(eqn, "ppermute over several axes is not supported: expected "
-                           "one axis")
-            dim, size = len(others), self.sizes[numbers[0]]
-            sources = {to: source for source, to in eqn.params["perm"]}
-            parts, place = [], 0
-            while place < size:
-                # Neighbours that come from neighbours are one slice.
-                count = 1
-                source = sources.get(place)
-                while place + count < size and sources.get(place + count) == (
-                        None if source is None else source + count):
-                    count += 1
-                if source is None:
-                    shape = (*array.shape[:dim], count, *array.shape[dim + 1:])
-                    parts.append(jnp.zeros(shape, array.dtype))
-                else:
-                    parts.append(lax.slice_in_dim(array, source, source + count, axis=dim))
-                place += count
-            array = lax.concatenate(parts, dim) if len(parts) > 1 else parts[0]
-            found.append(self._merge(eqn, array, others, numbers))
+            array, others, numbers = self._split_off(value, names)
+            dim, count = len(others), len(numbers)
+            shape = array.shape
+            size = math.prod(shape[dim:dim + count])
+            array = lax.reshape(array, (*shape[:dim], size, *shape[dim + count:]))
+            # Who does not send has a receiver, too, which takes zeros instead.
+            silent = [device for device in range(size) if device not in sent]
+            full = [sources[to] if to in sources else
+                    silent.pop(silent.index(to) if to in silent else 0)
+                    for to in range(size)]
+            array = permute_rows(array, dim, full)
+            if len(sources) < size:
+                receives = jnp.asarray([to in sources for to in range(size)])
+                receives = lax.broadcast_in_dim(receives, array.shape, [dim])
+                array = lax.select(receives, array, jnp.zeros_like(array))
+            found.append(self._merge(eqn, lax.reshape(array, shape), others, numbers))
         return found
 
 
