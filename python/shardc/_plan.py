@@ -7,8 +7,8 @@ import html
 import json
 import os
 import pathlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from shardc import _core
@@ -43,6 +43,38 @@ class Sharding:
     sharding: tuple[tuple[str, ...], ...]
     local_shape: tuple[int, ...]
     bytes: int
+    #: The sizes of the axes.
+    mesh: dict[str, int] = field(default_factory=dict, repr=False, compare=False)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: a grid, one color for each shard."""
+        return _to_table([self])
+
+    def _draw(self) -> str:
+        counts = [1, 1]
+        for dim, axes in enumerate(self.sharding):
+            for axis in axes:
+                counts[min(dim, 1)] *= self.mesh.get(axis, 1)
+        rows, columns = (min(count, 64) for count in counts)
+        width, height = 96 // columns, max(4, 48 // rows)
+        cells = "".join(
+            f'<rect x="{column * width}" y="{row * height}" width="{width}" height="{height}" '
+            f'stroke="white" fill="hsl({360 * (row * columns + column) // (rows * columns)},60%,60%)"/>'
+            for row in range(rows)
+            for column in range(columns)
+        )
+        text = ", ".join("×".join(axes) or "·" for axes in self.sharding)
+        return (
+            f'<svg width="{width * columns}" height="{height * rows}"><title>{html.escape(text)}'
+            f"</title>{cells}</svg> {html.escape(text)}"
+        )
+
+
+def _to_table(shardings: Iterable[Sharding]) -> str:
+    rows = "".join(f"<tr><td>{html.escape(each.name)}</td><td>{each.role}</td>"
+                   f"<td>{each.dtype}{list(each.shape)}</td><td>{each._draw()}</td></tr>"
+                   for each in shardings)  # fmt: skip
+    return f"<table><tr><th>tensor</th><th>role</th><th>type</th><th>shards</th></tr>{rows}</table>"
 
 
 @dataclass(frozen=True)
@@ -126,6 +158,7 @@ class Plan:
                     "shape": tuple(line["shape"]),
                     "local_shape": tuple(line["local_shape"]),
                     "sharding": tuple(tuple(axes) for axes in line["sharding"]),
+                    "mesh": self._json["mesh"],
                 }
             )
             for line in self._json["shardings"]
@@ -145,28 +178,4 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """For notebooks: each tensor as a grid, one color for each of its shards."""
-        rows = "".join(f"<tr><td>{html.escape(each.name)}</td><td>{each.role}</td>"
-                       f"<td>{each.dtype}{list(each.shape)}</td><td>{self._draw(each)}</td></tr>"
-                       for each in self.shardings)  # fmt: skip
-        head = "<tr><th>tensor</th><th>role</th><th>type</th><th>shards</th></tr>"
-        return f"<p>{html.escape(repr(self))}</p><table>{head}{rows}</table>"
-
-    def _draw(self, tensor: Sharding) -> str:
-        mesh = self.report.mesh
-        counts = [1, 1]
-        for dim, axes in enumerate(tensor.sharding):
-            for axis in axes:
-                counts[min(dim, 1)] *= mesh[axis]
-        rows, columns = (min(count, 64) for count in counts)
-        width, height = 96 // columns, max(4, 48 // rows)
-        cells = "".join(
-            f'<rect x="{column * width}" y="{row * height}" width="{width}" height="{height}" '
-            f'stroke="white" fill="hsl({360 * (row * columns + column) // (rows * columns)},60%,60%)"/>'
-            for row in range(rows)
-            for column in range(columns)
-        )
-        text = ", ".join("×".join(axes) or "·" for axes in tensor.sharding)
-        return (
-            f'<svg width="{width * columns}" height="{height * rows}"><title>{html.escape(text)}'
-            f"</title>{cells}</svg> {html.escape(text)}"
-        )
+        return f"<p>{html.escape(repr(self))}</p>{_to_table(self.shardings)}"

@@ -45,6 +45,9 @@ def test_a_plan_describes_itself(plan, tmp_path):
     assert (w0.shape, w0.sharding, w0.local_shape) == ((8, 16), (("data",), ()), (2, 16))
     assert "because" in plan.explain() and "remove by" in plan.explain()
     assert plan._repr_html_().count("<svg") == len(plan.shardings)
+    # w0 by rows over four devices.
+    assert w0._repr_html_().count("<rect") == 4 and ">w0<" in w0._repr_html_()
+    assert w0 == next(each for each in plan.shardings if each.name == "w0") and hash(w0)
     plan.save(tmp_path / "m.shardc")
     again = shardc.Plan.load(tmp_path / "m.shardc")
     assert again.collectives == plan.collectives
