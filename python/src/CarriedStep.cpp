@@ -5,7 +5,7 @@
 //   params, state, loss = train(params, state, x, y)
 //
 // The tensors of such results, which are carried, stay in the executor. Python
-// has arrays, whose attribute _core is a handle, of the class Array. A handle
+// has arrays, whose attribute _core has a handle, of the class Array. A handle
 // is
 //
 //   current   the executor has its value, as long as no step has run
@@ -23,10 +23,12 @@
 
 #include "Bindings.h"
 #include "PyExecutor.h"
+#include "Tree.h"
 
 #include "absl/algorithm/container.h"
 
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -41,7 +43,7 @@ namespace {
 
 constexpr size_t kNone = size_t(-1);
 
-class Array;
+class Handle;
 
 /// The executor and its carried tensors. Under the GIL.
 struct CarriedTensors {
@@ -49,25 +51,25 @@ struct CarriedTensors {
   PyExecutor *executor = nullptr;
   std::vector<const TensorInfo *> tensors;
   /// The handles whose values the executor has; null: nobody has one.
-  std::vector<Array *> current;
+  std::vector<Handle *> current;
 };
 
-/// An array as Python sees it.
-class Array {
+/// The value of an array, or where it is.
+class Handle {
 public:
   /// The handle of a carried tensor.
-  Array(std::shared_ptr<CarriedTensors> carried, size_t index)
+  Handle(std::shared_ptr<CarriedTensors> carried, size_t index)
       : carried(std::move(carried)), index(index), state(State::Current) {
     this->carried->current[index] = this;
   }
 
   /// An array with a value of its own.
-  explicit Array(HostArray value)
+  explicit Handle(HostArray value)
       : state(State::Own), value(std::move(value)) {}
 
-  ~Array() { detach(); }
-  Array(const Array &) = delete;
-  Array &operator=(const Array &) = delete;
+  ~Handle() { detach(); }
+  Handle(const Handle &) = delete;
+  Handle &operator=(const Handle &) = delete;
 
   DType dtype() const {
     return carried ? carried->tensors[index]->dtype : value.dtype;
@@ -131,6 +133,59 @@ private:
   HostArray value;
 };
 
+/// A handle as an object of Python. A type without nanobind, which would enter
+/// each of the results of a step in a table.
+struct ArrayObject {
+  PyObject_HEAD Handle handle;
+
+  static ArrayObject &of(nb::handle object) {
+    return *reinterpret_cast<ArrayObject *>(object.ptr());
+  }
+
+  template <typename... Arguments>
+  static nb::object make(nb::handle type, Arguments &&...values) {
+    auto *made = reinterpret_cast<PyTypeObject *>(type.ptr());
+    nb::object array = nb::steal(made->tp_alloc(made, 0));
+    if (!array.is_valid())
+      nb::raise_python_error();
+    new (&of(array).handle) Handle(std::forward<Arguments>(values)...);
+    return array;
+  }
+
+  static void deallocate(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    of(self).handle.~Handle();
+    type->tp_free(self);
+    Py_DECREF(type);
+  }
+
+  static PyObject *refuse(PyTypeObject *, PyObject *, PyObject *) {
+    PyErr_SetString(PyExc_TypeError, "steps alone make these arrays");
+    return nullptr;
+  }
+
+  static nb::object makeType() {
+    static PyType_Slot slots[] = {
+        {Py_tp_dealloc, reinterpret_cast<void *>(deallocate)},
+        {Py_tp_new, reinterpret_cast<void *>(refuse)},
+        {0, nullptr}};
+    static PyType_Spec spec = {"shardc._core.Array", sizeof(ArrayObject), 0,
+                               Py_TPFLAGS_DEFAULT, slots};
+    nb::object type = nb::steal(PyType_FromSpec(&spec));
+    if (!type.is_valid())
+      nb::raise_python_error();
+    return type;
+  }
+};
+static_assert(alignof(ArrayObject) <= alignof(std::max_align_t));
+
+/// The handle that `object` is, or an exception.
+Handle &handleOf(nb::handle handleType, nb::handle object) {
+  if (!object.type().is(handleType))
+    throw nb::type_error("a handle of an array expected");
+  return ArrayObject::of(object).handle;
+}
+
 /// A position of the flat arguments. Where `tensor` is null, no array is
 /// needed.
 struct Argument {
@@ -147,14 +202,16 @@ public:
   /// `results` the name of a carried tensor or of a result. `arrayTypes` are
   /// the classes of the results, derived from `arrayType`, with an attribute
   /// _core; `convert(label, value, dtype)` makes a dense NumPy array of the
-  /// element type or raises.
+  /// element type or raises. `trees` has the containers of all arguments and
+  /// results (see Tree), or is None.
   CarriedStep(nb::object owner, const std::string &program,
               const std::vector<std::pair<std::string, std::string>> &arguments,
               const std::vector<std::string> &results, nb::object arrayType,
-              std::vector<nb::object> arrayTypes, nb::object convert)
+              std::vector<nb::object> arrayTypes, nb::object convert,
+              nb::object trees)
       : program(program), arrayType(std::move(arrayType)),
         arrayTypes(std::move(arrayTypes)), convert(std::move(convert)),
-        handleType(nb::type<Array>()),
+        handleType(nb::module_::import_("shardc._core").attr("Array")),
         ndarrayType(nb::module_::import_("numpy").attr("ndarray")),
         carried(std::make_shared<CarriedTensors>()) {
     carried->executor = nb::cast<PyExecutor *>(owner);
@@ -168,12 +225,49 @@ public:
     }
     if (this->arrayTypes.size() != results.size())
       throw nb::type_error("one class for each result expected");
+    if (trees.is_none())
+      return;
+    inTree.emplace(nb::handle(trees[0]));
+    outTree.emplace(nb::handle(trees[1]));
+    if (inTree->numLeaves() != arguments.size() ||
+        outTree->numLeaves() != results.size())
+      throw nb::type_error("one leaf for each argument and result expected");
   }
 
   /// The results for `leaves`, one array for each argument.
   nb::list call(nb::list leaves) {
     if (leaves.size() != arguments.size())
       throw nb::type_error("one array for each argument expected");
+    std::vector<nb::object> given;
+    for (nb::handle leaf : leaves)
+      given.push_back(nb::borrow(leaf));
+    nb::list made;
+    for (nb::object &result : runOn(given))
+      made.append(std::move(result));
+    return made;
+  }
+
+  /// The same for arguments and results in their containers. NotImplemented,
+  /// and nothing has happened, unless all containers are exactly those of the
+  /// trees, and all leaves arrays of NumPy or of a step: JAX must look at them.
+  nb::object callTree(nb::handle given) {
+    std::vector<nb::object> leaves;
+    leaves.reserve(arguments.size());
+    if (!inTree || !inTree->flatten(given, leaves) ||
+        !absl::c_all_of(leaves, [&](const nb::object &leaf) {
+          return isArray(leaf) || leaf.type().is(ndarrayType);
+        }))
+      return nb::borrow(Py_NotImplemented);
+    std::vector<nb::object> results = runOn(leaves);
+    const nb::object *next = results.data();
+    return outTree->build(next);
+  }
+
+  /// Of the last call's program, from its begin to its results.
+  double seconds = 0;
+
+private:
+  std::vector<nb::object> runOn(const std::vector<nb::object> &leaves) {
     // What is refused changes nothing: all arrays are made ready first.
     std::vector<std::pair<size_t, InputArray>> loads;
     NamedArrays inputs;
@@ -184,19 +278,23 @@ public:
       load(index, array);
     RunResult result = run(inputs);
     seconds = result.seconds;
-    nb::list made;
+    std::vector<nb::object> made;
+    made.reserve(resultNames.size());
     for (size_t i = 0; i < resultNames.size(); ++i)
-      made.append(
+      made.push_back(makeArray(
+          arrayTypes[i],
           resultTensors[i] != kNone
-              ? makeArray(arrayTypes[i], carried, resultTensors[i])
-              : makeArray(arrayTypes[i], takeResult(result, resultNames[i])));
+              ? ArrayObject::make(handleType, carried, resultTensors[i])
+              : ArrayObject::make(handleType,
+                                  takeResult(result, resultNames[i]))));
     return made;
   }
 
-  /// Of the last call's program, from its begin to its results.
-  double seconds = 0;
+  bool isArray(nb::handle leaf) const {
+    return PyObject_TypeCheck(
+        leaf.ptr(), reinterpret_cast<PyTypeObject *>(arrayType.ptr()));
+  }
 
-private:
   void addArgument(const std::string &name, const std::string &label) {
     const Plan &plan = *carried->executor->plan;
     const ProgramInfo *info = plan.findProgram(program);
@@ -235,12 +333,12 @@ private:
 
   /// Whether the executor has the value of the array for a carried tensor.
   bool isCurrent(const Argument &argument, nb::handle leaf) const {
-    if (!PyObject_TypeCheck(leaf.ptr(),
-                            reinterpret_cast<PyTypeObject *>(arrayType.ptr())))
+    if (!isArray(leaf))
       return false;
     nb::object handle = nb::getattr(leaf, handleName);
-    return nb::isinstance<Array>(handle) &&
-           nb::inst_ptr<Array>(handle) == carried->current[argument.carried];
+    return handle.type().is(handleType) &&
+           &ArrayObject::of(handle).handle ==
+               carried->current[argument.carried];
   }
 
   /// An array of the type and shape of the tensor, or an exception.
@@ -273,7 +371,7 @@ private:
   }
 
   void load(size_t index, const InputArray &array) {
-    if (Array *handle = carried->current[index])
+    if (Handle *handle = carried->current[index])
       handle->keepValue();
     const std::string &name = carried->tensors[index]->name;
     ArrayView view = toView(name, array);
@@ -284,11 +382,11 @@ private:
   /// Runs the program. The current handles, all of which the caller holds, are
   /// deleted, unless it is refused.
   RunResult run(const NamedArrays &inputs) {
-    std::vector<Array *> donated;
-    for (Array *handle : carried->current)
+    std::vector<Handle *> donated;
+    for (Handle *handle : carried->current)
       if (handle)
         donated.push_back(handle);
-    for (Array *handle : donated)
+    for (Handle *handle : donated)
       handle->remove();
     bool isRefused = false;
     absl::StatusOr<RunResult> result = carried->executor->call(
@@ -301,7 +399,7 @@ private:
           return each.await();
         });
     if (isRefused)
-      for (Array *handle : donated)
+      for (Handle *handle : donated)
         handle->restore();
     return take(std::move(result));
   }
@@ -314,11 +412,7 @@ private:
   }
 
   /// An instance of a class of results.
-  template <typename... Arguments>
-  nb::object makeArray(nb::handle type, Arguments &&...values) const {
-    nb::object handle = nb::inst_alloc(handleType);
-    new (nb::inst_ptr<Array>(handle)) Array(std::forward<Arguments>(values)...);
-    nb::inst_mark_ready(handle);
+  nb::object makeArray(nb::handle type, const nb::object &handle) const {
     auto *made = reinterpret_cast<PyTypeObject *>(type.ptr());
     nb::object array = nb::steal(made->tp_alloc(made, 0));
     if (!array.is_valid())
@@ -331,7 +425,7 @@ private:
   nb::object arrayType;
   std::vector<nb::object> arrayTypes;
   nb::object convert;
-  nb::handle handleType;
+  nb::object handleType;
   nb::str handleName = nb::str("_core");
   nb::object ndarrayType;
   std::vector<Argument> arguments;
@@ -339,36 +433,40 @@ private:
   std::vector<std::string> resultNames;
   /// The carried tensor of each result, or kNone.
   std::vector<size_t> resultTensors;
+  std::optional<Tree> inTree, outTree;
   std::shared_ptr<CarriedTensors> carried;
 };
 
 } // namespace
 
 void shardc::python::bindCarriedStep(nb::module_ &module) {
-  nb::class_<Array>(module, "Array")
-      .def_prop_ro("dtype_name",
-                   [](const Array &self) {
-                     absl::string_view name = toString(self.dtype());
-                     return std::string(name.data(), name.size());
-                   })
-      .def_prop_ro("shape",
-                   [](const Array &self) {
-                     nb::list shape;
-                     for (int64_t size : self.shape())
-                       shape.append(size);
-                     return nb::tuple(shape);
-                   })
-      .def("is_deleted", &Array::isDeleted)
-      .def("read",
-           [](nb::handle self) { return nb::cast<Array &>(self).read(self); });
+  nb::object type = ArrayObject::makeType();
+  module.attr("Array") = type;
+  module.def("array_type", [type](nb::handle array) {
+    absl::string_view name = toString(handleOf(type, array).dtype());
+    return std::string(name.data(), name.size());
+  });
+  module.def("array_shape", [type](nb::handle array) {
+    nb::list shape;
+    for (int64_t size : handleOf(type, array).shape())
+      shape.append(size);
+    return nb::tuple(shape);
+  });
+  module.def("is_deleted", [type](nb::handle array) {
+    return handleOf(type, array).isDeleted();
+  });
+  module.def("read_array", [type](nb::handle array) {
+    return handleOf(type, array).read(array);
+  });
   nb::class_<CarriedStep>(module, "CarriedStep")
       .def(nb::init<nb::object, std::string,
                     std::vector<std::pair<std::string, std::string>>,
                     std::vector<std::string>, nb::object,
-                    std::vector<nb::object>, nb::object>(),
+                    std::vector<nb::object>, nb::object, nb::object>(),
            nb::arg("executor"), nb::arg("program"), nb::arg("arguments"),
            nb::arg("results"), nb::arg("array_type"), nb::arg("array_types"),
-           nb::arg("convert"))
+           nb::arg("convert"), nb::arg("trees").none())
       .def("call", &CarriedStep::call, nb::arg("leaves"))
+      .def("call_tree", &CarriedStep::callTree, nb::arg("arguments"))
       .def_ro("seconds", &CarriedStep::seconds);
 }

@@ -1,5 +1,6 @@
 """shardc.jax.jit and explain: steps of JAX under shardc, against JAX."""
 
+import collections
 import copy
 import functools
 import gc
@@ -8,6 +9,7 @@ import pathlib
 import pickle
 import re
 import threading
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -510,6 +512,76 @@ def test_shard_map_sends_to_neighbours(mesh, pairs):
     w_next, found = train(w, x)
     np.testing.assert_allclose(found, value, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(w_next, w - 0.1 * gradient, atol=1e-5)
+
+
+class Pair(NamedTuple):
+    first: object
+    second: object
+
+
+@jax.tree_util.register_pytree_node_class
+class Reversed(NamedTuple):
+    """Of which JAX flattens the fields in another order."""
+
+    first: object
+    second: object
+
+    def tree_flatten(self):
+        return (self.second, self.first), None
+
+    @classmethod
+    def tree_unflatten(cls, _, children):
+        return cls(children[1], children[0])
+
+
+@pytest.mark.parametrize("wrap", [
+    lambda a, b: {"b": [a, None, ()], "a": (Pair(b, {}), [])},
+    lambda a, b: collections.OrderedDict(b=a, a=Pair(b, None)),
+    lambda a, b: [Reversed(a, b)],
+    lambda a, b: Pair(a, {2: b, 1: None}),
+    lambda a, b: {(1, 2): a, (1, 1): b},
+], ids=["plain", "OrderedDict", "registered", "numbers", "tuples"])
+def test_containers_are_those_of_the_function(wrap):
+    @functools.partial(jax.jit, donate_argnums=0)
+    def step(params, x):
+        params = jax.tree.map(lambda leaf: leaf + jnp.mean(x), params)
+        return params, {"loss": jnp.sum(jax.tree.leaves(params)[0]), "more": [jnp.max(x)]}
+
+    params = wrap(np.float32([1, 2, 3]), np.arange(8, dtype=np.float32).reshape(2, 4))
+    x = np.ones((4, 2), np.float32)
+    train = sj.jit(step, params, x, mesh={"data": 1})
+    expected, found = params, params
+    for _ in range(3):
+        expected, wanted = step(jax.tree.map(jnp.asarray, expected), x)
+        found, metrics = train(found, x)
+        assert jax.tree.structure((found, metrics)) == jax.tree.structure((expected, wanted))
+        assert type(found) is type(expected)
+    jax.tree.map(np.testing.assert_allclose, (found, metrics), (expected, wanted))
+
+
+def test_other_containers_are_refused(donating):
+    train = sj.jit(donating, *start())
+    params, state, x, y = start()
+    for wrong in (list(params.values()), tuple(params.values()), None, {**params, "c": x},
+                  {"w": params["w"]}, {"w": params["w"], "v": params["b"]},
+                  {"w": [params["w"]], "b": params["b"]}, {"w": None, "b": params["b"]}):
+        with pytest.raises(TypeError, match="the arguments are not those that the step was"):
+            train(wrong, state, x, y)
+    with pytest.raises(TypeError, match="the arguments are not those that the step was"):
+        train(params, list(state), x, y)
+    with pytest.raises(TypeError, match="the arguments are not those that the step was"):
+        train(params, state, x.tolist(), y)
+    assert train(params, state, x, y)[2] > 0
+    # A dictionary in another order, and one of another type, are as good.
+    assert train({"b": params["b"], "w": params["w"]}, state, x, y)[2] > 0
+    assert train(dict(params), state, jnp.asarray(x), y)[2] > 0
+
+
+def test_arrays_are_made_by_steps_alone():
+    with pytest.raises(TypeError, match="steps alone make these arrays"):
+        shardc._core.Array()
+    with pytest.raises(TypeError, match="a handle of an array expected"):
+        shardc._core.read_array(np.ones(2))
 
 
 def test_static_and_keyword_arguments(mesh):

@@ -37,14 +37,14 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin, jax.Array):
 
     @property
     def shape(self):
-        return self._core.shape
+        return _core.array_shape(self._core)
 
     @property
     def dtype(self):
-        return _DTYPES[self._core.dtype_name]
+        return _DTYPES[_core.array_type(self._core)]
 
     def is_deleted(self):
-        return self._core.is_deleted()
+        return _core.is_deleted(self._core)
 
     @property
     def ndim(self):
@@ -59,7 +59,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin, jax.Array):
         return self.size * self.dtype.itemsize
 
     def _read(self):
-        value = self._core.read()
+        value = _core.read_array(self._core)
         if value is None:
             raise RuntimeError(f"Array has been deleted with shape={self.dtype}"
                                f"{list(self.shape)}: a step was called with it, and "
@@ -162,7 +162,7 @@ class UnsignedArray(Array):
 
     @property
     def dtype(self):
-        return np.dtype(np.uint64 if self._core.dtype_name == "i64" else np.uint32)
+        return np.dtype(np.uint64 if _core.array_type(self._core) == "i64" else np.uint32)
 
 
 class KeyArray(Array):

@@ -19,6 +19,33 @@ def _to_input(bits, label, value, dtype):
     return to_input(label, to_signed(value) if label in bits else value, dtype)
 
 
+def _containers(tree):
+    """The containers of a tree of JAX, as _core takes them; a LookupError if it takes them
+    apart in another way."""
+    node = tree.node_data()
+    if node is None:
+        return None
+    kind, keys = node
+    is_named = issubclass(kind, tuple) and hasattr(kind, "_fields")
+    if not is_named and kind not in (type(None), list, tuple, dict):
+        raise LookupError
+    if kind is dict and not all(type(key) in (str, int) for key in keys):
+        raise LookupError
+    if is_named:  # JAX may have been told to flatten it otherwise.
+        places = list(range(tree.num_leaves))
+        if [place for each in tree.unflatten(places) for place in jax.tree.leaves(each)] != places:
+            raise LookupError
+    return kind, keys if kind is dict else (), [_containers(child) for child in tree.children()]
+
+
+def _trees(*trees):
+    """Those of the arguments and the results, or None."""
+    try:
+        return tuple(_containers(tree) for tree in trees)
+    except LookupError:
+        return None
+
+
 class Step:
     """A step that was compiled: call it with the arguments of the function.
 
@@ -39,7 +66,7 @@ class Step:
             self._executor, "train_step",
             [(each.name, each.path) for each in traced.arguments],
             list(traced.results), Array, [class_for(each) for each in traced.result_types],
-            functools.partial(_to_input, bits))
+            functools.partial(_to_input, bits), _trees(traced.in_tree, traced.out_tree))
         self._flatten = jax.tree_util.tree_flatten
         self._lock = threading.Lock()
 
@@ -53,6 +80,11 @@ class Step:
         return self._objects.wrap(given, results)
 
     def _call(self, args):
+        if not jax.config.jax_debug_nans:
+            with self._lock:
+                results = self._core.call_tree(args)
+            if results is not NotImplemented:
+                return results
         leaves, tree = self._flatten(args)
         if tree != self._in_tree:
             raise self._describe_mismatch(args)
