@@ -45,7 +45,7 @@ class CompileError(Error):
         self.file = first.file if first else ""
         self.line = first.line if first else 0
         self.column = first.column if first else 0
-        self.notes = first.notes if first else ()
+        self.notes: tuple[Message, ...] = first.notes if first else ()
 
 
 class RunError(Error, RuntimeError):
