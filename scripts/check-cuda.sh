@@ -108,7 +108,7 @@ for strategy in fsdp tp dp+tp; do
   check close "$work/large.mlir" digits
   check half "$work/large.mlir" digits --dtype=bf16
 done
-# Rows that fill no whole unit of a relu's mask, in a loop.
+# Widths that are no multiples of 128, in a loop.
 shardc-gen --layers=64,300,200,10 --batch-size=512 --strategy=dp \
   --mesh=data=2 --activation=relu --loss=softmax_cross_entropy \
   --optimizer=sgd --learning-rate=0.05 -o "$work/large.mlir"

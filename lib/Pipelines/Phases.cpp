@@ -167,9 +167,6 @@ static void buildKernels(OpPassManager &manager, const CompileOptions &options,
   manager.addPass(createExpandAccumulationsPass());
   // Library GEMMs come first: fusion takes the ops that they leave.
   manager.addPass(createFormGemmsPass());
-  // A mask pays where the library writes and reads it for free: on GPUs.
-  if (isGpu)
-    manager.addPass(createFormReluGradientsPass());
   FuseKernelsPassOptions fuse;
   fuse.joinUpdates = isGpu;
   manager.addPass(createFuseKernelsPass(fuse));

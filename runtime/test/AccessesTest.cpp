@@ -67,11 +67,7 @@ TEST(AccessesTest, OperandsOfEpilogues) {
   EXPECT_EQ(describeOperands(make(gemm)), "r0 r1 r3 w2 r2");
   gemm = makeGemm();
   gemm.columnSums = 4;
-  gemm.mask = 5;
-  gemm.activation = Activation::Relu;
-  EXPECT_EQ(describeOperands(make(gemm)), "r0 r1 w2 w4 w5");
-  gemm.activation = Activation::ReluGradient;
-  EXPECT_EQ(describeOperands(make(gemm)), "r0 r1 w2 w4 r5");
+  EXPECT_EQ(describeOperands(make(gemm)), "r0 r1 w2 w4");
 }
 
 TEST(AccessesTest, OperandsOfAPart) {

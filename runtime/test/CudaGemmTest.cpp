@@ -52,34 +52,6 @@ TEST_F(CudaGemmTest, SumsColumnsOfEitherFactor) {
     }
 }
 
-/// A relu that leaves a mask, and the gradient of one that takes it, with rows
-/// that end in the middle of a unit of the mask, at its end, and behind it.
-TEST_F(CudaGemmTest, WritesAndReadsMasks) {
-  for (GemmTypes types :
-       {GemmTypes{DType::F32, DType::F32}, GemmTypes{DType::BF16, DType::BF16},
-        GemmTypes{DType::BF16, DType::F32}})
-    for (int64_t n : {3, 128, 131})
-      for (int bits = 0; bits < 16; ++bits) {
-        GemmCommand gemm = {};
-        bool isGradient = bits & 1;
-        gemm.activation =
-            isGradient ? Activation::ReluGradient : Activation::Relu;
-        gemm.bias = !isGradient && bits & 2 ? 3 : -1;
-        gemm.columnSums = isGradient && bits & 2 ? 3 : -1;
-        gemm.columnSumsOf = isGradient ? Summed::C : Summed::B;
-        gemm.mask = 4;
-        gemm.batch = 1;
-        gemm.m = 5;
-        gemm.n = n;
-        gemm.k = 4;
-        gemm.transposeA = bits & 4;
-        gemm.transposeB = bits & 8;
-        check(gemm, types);
-        if (HasFatalFailure())
-          return;
-      }
-}
-
 /// Names tell GEMMs apart whose algorithms may differ.
 TEST_F(CudaGemmTest, NamesSayWhatComesWithAGemm) {
   GemmCommand gemm = {};
@@ -92,16 +64,13 @@ TEST_F(CudaGemmTest, NamesSayWhatComesWithAGemm) {
   insert();
   gemm.activation = Activation::Relu;
   insert();
-  gemm.mask = 4;
-  insert();
-  gemm.activation = Activation::ReluGradient;
-  insert();
+  gemm.activation = Activation::None;
   gemm.columnSums = 3;
-  for (Summed of : {Summed::A, Summed::B, Summed::C}) {
+  for (Summed of : {Summed::A, Summed::B}) {
     gemm.columnSumsOf = of;
     insert();
   }
-  EXPECT_EQ(names.size(), 7u);
+  EXPECT_EQ(names.size(), 4u);
 }
 
 TEST_F(CudaGemmTest, AsksForThePrecision) {
@@ -135,18 +104,18 @@ TEST_F(CudaGemmTest, EveryFailureIsCleanedUp) {
   batched.bias = 3;
   batched.batch = 2;
   batched.m = batched.n = batched.k = 4;
-  GemmCommand masked = batched;
-  masked.batch = 1;
-  masked.activation = Activation::Relu;
-  masked.mask = 4;
+  GemmCommand summed = batched;
+  summed.batch = 1;
+  summed.bias = -1;
+  summed.columnSums = 3;
   int64_t before = fake->handles();
-  for (const GemmCommand &gemm : {batched, masked})
+  for (const GemmCommand &gemm : {batched, summed})
     for (int64_t call = 1;; ++call) {
       fake->calls.clear();
       fake->failAt = call;
       bool ok =
           cuda::Gemm::prepare(*gemms, {0, &gemm, {DType::F32, DType::F32}, 64},
-                              {256, 256, 256, 256, 256}, 64, nullptr)
+                              {256, 256, 256, 256}, 64, nullptr)
               .ok();
       EXPECT_EQ(fake->handles(), before) << call;
       if (static_cast<int64_t>(fake->calls.size()) < call)

@@ -5,6 +5,7 @@
 // Writes ROWS rows for a model of LAYERS ("10,32,16,1"), seeded by the sizes:
 //   real      x in (-2, 2), y likewise: for mse
 //   labels    x in (-2, 2), y a class: for softmax_cross_entropy
+//   zero-rows likewise, but two rows of three are zeros, of class 0
 //   integers  x and y in {-1, 0, 1}: for mse, exactly representable
 // and, if asked, integer parameters in {-1, 0, 1}.
 //
@@ -13,6 +14,7 @@
 #include "data/Npz.h"
 #include "shardc-rt/Trainer.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
@@ -56,10 +58,17 @@ int main(int argc, char **argv) {
   bool integers = kind == "integers";
   ArrayMap data;
   data["x"] = fill({rows, layers.front()}, integers, state);
-  if (kind == "labels") {
+  if (kind == "labels" || kind == "zero-rows") {
     HostArray y(DType::I32, {rows});
     for (int32_t &label : y.values<int32_t>())
       label = static_cast<int32_t>(next(state) % layers.back());
+    if (kind == "zero-rows")
+      for (int64_t row = 0; row < rows; ++row)
+        if (row % 3 != 0) {
+          std::fill_n(&data["x"].values<float>()[row * layers.front()],
+                      layers.front(), 0.0f);
+          y.values<int32_t>()[row] = 0;
+        }
     data["y"] = std::move(y);
   } else {
     data["y"] = fill({rows, layers.back()}, integers, state);

@@ -159,38 +159,10 @@ def FormGemmsPass : Shardc_Pass<"form-gemms"> {
   }];
 }
 
-def FormReluGradientsPass : Shardc_Pass<"form-relu-gradients"> {
-  let summary = "Fuse gradients of relus into library GEMMs";
-  let description = [{
-    Input: the output of `shardc-form-gemms`. Output: the same, where the
-    gradient of a relu is the epilogue of the GEMM before it: the GEMM with the
-    relu makes a mask, which the GEMM of the gradient takes. The gradient must be
-    the only user of its GEMM, and both GEMMs in one block. Sums of the columns
-    of such a result become a result of the same GEMM if they have the same
-    element type and no other GEMM computes them.
-
-    ```mlir
-    %h = shardc.gemm %x, %w relu : tensor<256x512xf32>, tensor<512x384xf32> -> tensor<256x384xf32>
-    %dh = shardc.gemm %g, %v transpose_rhs : tensor<256x512xf32>, tensor<384x512xf32> -> tensor<256x384xf32>
-    %0 = shardc.constant dense<0.0> : tensor<256x384xf32>
-    %1 = shardc.compare gt %h, %0 : tensor<256x384xf32> -> tensor<256x384xi1>
-    %dz = shardc.select %1, %dh, %0 : tensor<256x384xi1>, tensor<256x384xf32>
-    ```
-
-    becomes
-
-    ```mlir
-    %h, %mask = shardc.gemm %x, %w relu : tensor<256x512xf32>, tensor<512x384xf32> -> tensor<256x384xf32> mask tensor<256x12xi32>
-    %dz = shardc.gemm %g, %v where %mask transpose_rhs : tensor<256x512xf32>, tensor<384x512xf32> where tensor<256x12xi32> -> tensor<256x384xf32>
-    ```
-  }];
-}
-
 def FuseKernelsPass : Shardc_Pass<"fuse-kernels"> {
   let summary = "Outline compute into fused kernels";
   let description = [{
-    Input: the output of `shardc-form-gemms`, or for a GPU of
-    `shardc-form-relu-gradients`. Output: every core op is inside a
+    Input: the output of `shardc-form-gemms`. Output: every core op is inside a
     `shardc.kernel`.
   }];
   let options = [Option<"joinUpdates", "join-updates", "bool", "false",

@@ -6,18 +6,6 @@ using namespace mlir;
 
 namespace shardc {
 
-static fb::Activation getActivation(GemmOp gemm) {
-  if (gemm.getRelu())
-    return fb::Activation::Relu;
-  return gemm.getMask() ? fb::Activation::ReluGradient : fb::Activation::None;
-}
-
-static fb::Summed getSummed(GemmOp gemm) {
-  if (gemm.getSumsLhs())
-    return fb::Summed::A;
-  return gemm.getSumsResult() ? fb::Summed::C : fb::Summed::B;
-}
-
 flatbuffers::Offset<fb::Gemm>
 writeGemm(PlanContext &plan, GemmOp gemm,
           const llvm::DenseMap<Value, uint32_t> &numbers) {
@@ -26,7 +14,6 @@ writeGemm(PlanContext &plan, GemmOp gemm,
   auto getOptional = [&](Value value) -> int32_t {
     return value ? int32_t(numbers.lookup(value)) : -1;
   };
-  Value mask = gemm.getMask() ? gemm.getMask() : gemm.getReluMask();
   return fb::CreateGemm(
       plan.builder, numbers.lookup(gemm.getLhs()),
       numbers.lookup(gemm.getRhs()), numbers.lookup(gemm.getResult()),
@@ -34,8 +21,10 @@ writeGemm(PlanContext &plan, GemmOp gemm,
       /*m=*/result[result.size() - 2], /*n=*/result.back(),
       /*k=*/gemm.getTransposeLhs() ? lhs[lhs.size() - 2] : lhs.back(),
       gemm.getTransposeLhs(), gemm.getTransposeRhs(),
-      /*accumulate=*/bool(gemm.getSum()), getActivation(gemm), plan.precision,
-      getOptional(gemm.getColumnSums()), getSummed(gemm), getOptional(mask));
+      /*accumulate=*/bool(gemm.getSum()),
+      gemm.getRelu() ? fb::Activation::Relu : fb::Activation::None,
+      plan.precision, getOptional(gemm.getColumnSums()),
+      gemm.getSumsLhs() ? fb::Summed::A : fb::Summed::B);
 }
 
 } // namespace shardc

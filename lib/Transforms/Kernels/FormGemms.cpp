@@ -9,8 +9,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Epilogues.h"
-
 #include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/GemmView.h"
 #include "shardc/Analysis/ModulePhase.h"
@@ -21,6 +19,7 @@
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/Support/Debug.h"
 
 #define DEBUG_TYPE "shardc-form-gemms"
@@ -48,6 +47,24 @@ static bool dependsOn(Operation *op, Operation *on) {
 /// The other operand of a binary op.
 static Value getOther(Operation *op, Value value) {
   return op->getOperand(op->getOperand(0) == value ? 1 : 0);
+}
+
+/// Whether all elements of `value` are known to be zero, of either sign.
+static bool isZero(Value value) {
+  DenseElementsAttr elements;
+  while (auto broadcast = value.getDefiningOp<BroadcastOp>())
+    value = broadcast.getOperand();
+  return matchPattern(value, m_Constant(&elements)) && elements.isSplat() &&
+         isa<FloatType>(elements.getElementType()) &&
+         elements.getSplatValue<APFloat>().isZero();
+}
+
+/// Dead-code elimination in `block`: broadcast biases and the zeros of relus
+/// are left without uses.
+static void eraseDeadOps(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
 }
 
 namespace {
@@ -206,12 +223,10 @@ private:
     OpBuilder builder(last);
     auto gemm = builder.create<GemmOp>(
         dot.getLoc(), last->getResult(0).getType(),
-        columnSums ? columnSums.getResult().getType() : Type(),
-        /*relu_mask=*/Type(), dot.getLhs(), dot.getRhs(), bias, sum,
-        /*mask=*/Value(), dot.getLhsContracting()[0] == rank - 2,
+        columnSums ? columnSums.getResult().getType() : Type(), dot.getLhs(),
+        dot.getRhs(), bias, sum, dot.getLhsContracting()[0] == rank - 2,
         dot.getRhsContracting()[0] == rank - 1, hasRelu,
-        columnSums && isLhsSummed, columnSums && !isLhsSummed,
-        /*sumsResult=*/false);
+        columnSums && isLhsSummed, columnSums && !isLhsSummed);
     setPlaceInStep(gemm, dot);
     last->getResult(0).replaceAllUsesWith(gemm.getResult());
     if (columnSums) {

@@ -48,10 +48,6 @@ static std::string nameOf(const Step &step, const PlanSpec &plan,
     return absl::StrCat("pack for ", product);
   case Step::Kind::Gemm:
     return product;
-  case Step::Kind::WriteMask:
-    return absl::StrCat("relu mask of ", product);
-  case Step::Kind::ApplyMask:
-    return absl::StrCat("relu gradient of ", product);
   case Step::Kind::ColumnSums:
     return absl::StrCat("column sums of ", product);
   case Step::Kind::Collective:

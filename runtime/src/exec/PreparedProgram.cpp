@@ -297,14 +297,6 @@ void PreparedProgram::runCall(const Step &step, const Step::Call &call,
     for (int64_t tile = tiles.begin; tile < tiles.end; ++tile)
       runGemm(step, table, tile);
     break;
-  case Step::Kind::WriteMask:
-    for (int64_t tile = tiles.begin; tile < tiles.end; ++tile)
-      step.mask->write(table[0], table[1], tile);
-    break;
-  case Step::Kind::ApplyMask:
-    for (int64_t tile = tiles.begin; tile < tiles.end; ++tile)
-      step.mask->apply(table[0], table[1], tile);
-    break;
   case Step::Kind::ColumnSums:
     for (int64_t tile = tiles.begin; tile < tiles.end; ++tile)
       step.columnSums->run(table[0], table[1], tile);

@@ -104,7 +104,6 @@ private:
   void addPacking(const MergedGemms &gemms, size_t term, int64_t round);
   void addTiles(const MergedGemms &gemms, size_t firstTerm, size_t lastTerm,
                 int64_t round);
-  void addMask(const GemmCommand &gemm);
   void addColumnSums(const GemmCommand &gemm);
   void addLaunch(const LaunchCommand &launch);
   CollectiveSpec
@@ -349,8 +348,6 @@ void StepBuilder::addMergedGemms(uint32_t command, const GemmCommand &gemm) {
     one.c = address(of[i], gemm.c);
     one.bias = gemm.bias >= 0 ? address(of[i], gemm.bias) : nullptr;
   }
-  if (gemm.activation == Activation::ReluGradient)
-    gemms.merged.activation = Activation::None;
   mergeGemms(gemms.merged, gemms.types, gemms.calls);
 
   GemmCalls calls{
@@ -376,38 +373,19 @@ void StepBuilder::addMergedGemms(uint32_t command, const GemmCommand &gemm) {
     }
 }
 
-/// The step behind a GEMM with a mask. A relu writes the mask, a bit for each
-/// positive result; the gradient of a relu sets results to zero by it.
-void StepBuilder::addMask(const GemmCommand &gemm) {
-  Step &step = prepared.steps.emplace_back();
-  bool isWritten = gemm.activation == Activation::Relu;
-  step.kind = isWritten ? Step::Kind::WriteMask : Step::Kind::ApplyMask;
-  step.mask.emplace(gemm, program().typesOf(gemm).result);
-  step.tiles = step.mask->numTiles();
-  uint32_t mask = gemm.mask;
-  if (isWritten)
-    bind(step, {{gemm.c, false}, {mask, true}}, {gemm.c, mask});
-  else
-    bind(step, {{mask, false}, {gemm.c, true}}, {mask, gemm.c});
-}
-
-/// The step behind a GEMM with sums over the columns of one of its matrices.
+/// The step behind a GEMM with sums over the columns of one of its factors.
 void StepBuilder::addColumnSums(const GemmCommand &gemm) {
   Step &step = prepared.steps.emplace_back();
   step.kind = Step::Kind::ColumnSums;
   step.columnSums.emplace(gemm, program().typesOf(gemm));
   step.tiles = step.columnSums->numTiles();
-  uint32_t matrix = gemm.columnSumsOf == Summed::A   ? gemm.a
-                    : gemm.columnSumsOf == Summed::B ? gemm.b
-                                                     : gemm.c;
+  uint32_t matrix = gemm.columnSumsOf == Summed::A ? gemm.a : gemm.b;
   uint32_t sums = gemm.columnSums;
   bind(step, {{matrix, false}, {sums, true}}, {matrix, sums});
 }
 
 void StepBuilder::addGemm(uint32_t command, const GemmCommand &gemm) {
   addMergedGemms(command, gemm);
-  if (gemm.mask >= 0)
-    addMask(gemm);
   if (gemm.columnSums >= 0)
     addColumnSums(gemm);
 }

@@ -11,7 +11,6 @@
 
 #include "backends/cpu/ColumnSums.h"
 #include "backends/cpu/Gemm.h"
-#include "backends/cpu/ReluMask.h"
 #include "collectives/Collectives.h"
 #include "exec/ArenaLayout.h"
 #include "exec/KernelLibrary.h"
@@ -76,8 +75,6 @@ struct Step {
     Launch,
     Pack,
     Gemm,
-    WriteMask,
-    ApplyMask,
     ColumnSums,
     Copy,
     Clear,
@@ -115,7 +112,6 @@ struct Step {
   /// Whether the last address is that of a packed factor, at first relative
   /// to the memory for them.
   bool hasPacked = false;
-  std::optional<ReluMask> mask;
   std::optional<ColumnSums> columnSums;
   uint64_t bytes = 0;
   /// Of a collective, one for all runs of a loop or one for each.

@@ -28,9 +28,6 @@ public:
       read(gemm.c);
     if (gemm.columnSums >= 0)
       write(gemm.columnSums);
-    if (gemm.mask >= 0)
-      operands.push_back({static_cast<uint32_t>(gemm.mask),
-                          gemm.activation == Activation::Relu});
   }
   void operator()(const CollectiveStartCommand &start) {
     for (const CollectiveItem &item : start.items) {

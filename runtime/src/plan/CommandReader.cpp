@@ -134,8 +134,7 @@ absl::Status CommandReader::readGemm(const fb::Gemm &file,
           static_cast<Activation>(file.activation()),
           static_cast<Precision>(file.precision()),
           file.column_sums(),
-          static_cast<Summed>(file.column_sums_of()),
-          file.mask()};
+          static_cast<Summed>(file.column_sums_of())};
   if (file.activation() > fb::Activation::MAX ||
       file.activation() < fb::Activation::MIN)
     return bad("unknown activation");
@@ -184,8 +183,6 @@ absl::Status CommandReader::readGemm(const fb::Gemm &file,
   }
   if (absl::Status s = checkColumnSums(gemm); !s.ok())
     return s;
-  if (absl::Status s = checkMask(gemm); !s.ok())
-    return s;
   if ((overlap(gemm.a, gemm.c) || overlap(gemm.b, gemm.c)) &&
       elements(gemm.c) != 0)
     return bad("the result of a GEMM overlaps an operand");
@@ -198,13 +195,9 @@ absl::Status CommandReader::checkColumnSums(const GemmCommand &gemm) const {
   uint32_t buffer = gemm.columnSums;
   if (absl::Status s = checkBuffer(buffer); !s.ok())
     return s;
-  bool ofC = gemm.columnSumsOf == Summed::C;
-  Activation expected = ofC ? Activation::ReluGradient : Activation::None;
-  if (gemm.batch != 1 || gemm.bias >= 0 || gemm.activation != expected)
-    return bad("sums of columns need one GEMM without bias and ",
-               ofC ? "with the gradient of a relu" : "activation");
-  if (!ofC &&
-      (gemm.columnSumsOf == Summed::A ? !gemm.transposeA : gemm.transposeB))
+  if (gemm.batch != 1 || gemm.bias >= 0 || gemm.activation != Activation::None)
+    return bad("sums of columns need one GEMM without bias and activation");
+  if (gemm.columnSumsOf == Summed::A ? !gemm.transposeA : gemm.transposeB)
     return bad("the rows of the factor whose columns are summed are not along "
                "k");
   const BufferSpec &sums = program.buffers[buffer];
@@ -218,36 +211,6 @@ absl::Status CommandReader::checkColumnSums(const GemmCommand &gemm) const {
   for (uint32_t other : {gemm.a, gemm.b, gemm.c})
     if (overlap(buffer, other))
       return bad("the sums of columns overlap a matrix of the GEMM");
-  return absl::OkStatus();
-}
-
-absl::Status CommandReader::checkMask(const GemmCommand &gemm) const {
-  bool isGradient = gemm.activation == Activation::ReluGradient;
-  if (gemm.mask < 0)
-    return isGradient ? bad("the gradient of a relu needs its mask")
-                      : absl::OkStatus();
-  uint32_t buffer = gemm.mask;
-  if (absl::Status s = checkBuffer(buffer); !s.ok())
-    return s;
-  if (gemm.activation == Activation::None || gemm.batch != 1 ||
-      gemm.accumulate || (isGradient && gemm.bias >= 0))
-    return bad("a mask needs one GEMM that does not accumulate, with "
-               "a relu or, without bias, with the gradient of one");
-  const BufferSpec &mask = program.buffers[buffer];
-  std::vector<int64_t> expected = {gemm.m, gemm.maskWords()};
-  if (mask.shape != expected || mask.dtype != DType::I32)
-    return bad("the mask is ", describe(mask.dtype, mask.shape), ", expected ",
-               describe(DType::I32, expected));
-  constexpr uint64_t unit = 16;
-  if (mask.offset % unit != 0 || mask.stride % unit != 0)
-    return bad("the mask lies at byte ", mask.offset, ", ", mask.stride,
-               " further on in each run, not at multiples of ", unit);
-  if (mask.bytes == 0)
-    return absl::OkStatus();
-  for (int64_t other : {int64_t(gemm.a), int64_t(gemm.b), int64_t(gemm.c),
-                        int64_t(gemm.bias), int64_t(gemm.columnSums)})
-    if (other >= 0 && overlap(buffer, other))
-      return bad("the mask overlaps another operand of the GEMM");
   return absl::OkStatus();
 }
 

@@ -63,7 +63,6 @@ private:
   absl::Status readParts(const fb::Launch &file, LaunchCommand &launch) const;
   absl::Status readGemm(const fb::Gemm &file, GemmCommand &gemm) const;
   absl::Status checkColumnSums(const GemmCommand &gemm) const;
-  absl::Status checkMask(const GemmCommand &gemm) const;
   absl::Status readCollective(const fb::CollectiveStart &file,
                               CollectiveStartCommand &collective) const;
   absl::Status readAxes(const flatbuffers::Vector<uint16_t> *file,

@@ -35,8 +35,8 @@ enum class CollectiveKind : int8_t {
   CollectivePermute
 };
 enum class Reduction : int8_t { Sum, Max };
-enum class Activation : int8_t { None, Relu, ReluGradient };
-enum class Summed : int8_t { B, A, C };
+enum class Activation : int8_t { None, Relu };
+enum class Summed : int8_t { B, A };
 enum class Precision : int8_t { Highest, TF32, BF16 };
 enum class Stream : int8_t { Compute, Communication, Copies };
 enum class TaskKind : int8_t {
@@ -120,18 +120,12 @@ struct GemmCommand {
   /// The precision that factors of f32 may be rounded to: fractions of 23, 10
   /// or 7 bits.
   Precision precision = Precision::Highest;
-  /// Negative: none; otherwise the sums over k of b, or of a, or over m of c.
+  /// Negative: none; otherwise the sums over k of b, or of a.
   int32_t columnSums = -1;
   Summed columnSumsOf = Summed::B;
-  /// Negative: none; otherwise a bit for each element of c: whether it is
-  /// positive, which Relu writes, or that of the relu before, which
-  /// ReluGradient reads.
-  int32_t mask = -1;
 
   /// The number of sums of columns.
   int64_t numColumnSums() const { return columnSumsOf == Summed::A ? m : n; }
-  /// Words of 32 bits in a row of the mask.
-  int64_t maskWords() const { return (n + 127) / 128 * 4; }
 };
 
 /// The element types of a GEMM: those of a and b, and of c and the bias.

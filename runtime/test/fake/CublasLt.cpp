@@ -31,8 +31,7 @@ static cublasStatus_t destroy(T *object, const char *call, const char *kind) {
 }
 
 /// Requests without an algorithm in the library: gradients of a bias along rows
-/// that are not contiguous, or of several GEMMs; masks of such GEMMs, or masks
-/// whose columns are too short or not of whole units.
+/// that are not contiguous, or of several GEMMs.
 static bool isSupported(const cublasLtMatmulDescOpaque_t &desc,
                         const cublasLtMatrixLayoutOpaque_t &ld) {
   uint64_t epilogue = desc.get(CUBLASLT_MATMUL_DESC_EPILOGUE);
@@ -42,9 +41,7 @@ static bool isSupported(const cublasLtMatmulDescOpaque_t &desc,
   if (epilogue == CUBLASLT_EPILOGUE_BGRADB)
     return ld.batch == 1 &&
            desc.get(CUBLASLT_MATMUL_DESC_TRANSB) == CUBLAS_OP_T;
-  int64_t column = desc.get(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD);
-  return !hasMask(epilogue) ||
-         (ld.batch == 1 && column % 128 == 0 && column >= ld.rows);
+  return true;
 }
 
 extern "C" {
@@ -84,9 +81,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
                                               size_t bytes) {
   if (enter("cublasLtMatmulDescSetAttribute", std::to_string(attribute)))
     return internalError;
-  bool isLong = attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER ||
-                attribute == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER ||
-                attribute == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD;
+  bool isLong = attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER;
   if (bytes != (isLong ? 8 : 4))
     return invalidValue;
   desc->attributes[attribute] = readValue(value, bytes);
@@ -206,11 +201,6 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
   if (hasVector(epilogue) &&
       !isDevice(desc->get(CUBLASLT_MATMUL_DESC_BIAS_POINTER),
                 elements * (ld->type == CUDA_R_32F ? 4 : 2)))
-    return invalidValue;
-  uint64_t mask = desc->get(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER);
-  uint64_t maskBytes =
-      ld->columns * desc->get(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD) / 8;
-  if (hasMask(epilogue) && (mask % 16 != 0 || !isDevice(mask, maskBytes)))
     return invalidValue;
   if (*static_cast<const float *>(alpha) != 1 || c != d || lc != ld ||
       !isGood(a, *la) || !isGood(b, *lb) || !isGood(d, *ld) ||

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <vector>
 
 using namespace shardc::rt::test;
 
@@ -40,16 +39,8 @@ static float sumOf(const cublasLtMatrixLayoutOpaque_t &layout, const void *data,
 
 bool shardc::rt::test::hasVector(uint64_t epilogue) {
   return epilogue & CUBLASLT_EPILOGUE_BIAS ||
-         epilogue == CUBLASLT_EPILOGUE_DRELU_BGRAD ||
          epilogue == CUBLASLT_EPILOGUE_BGRADA ||
          epilogue == CUBLASLT_EPILOGUE_BGRADB;
-}
-
-bool shardc::rt::test::hasMask(uint64_t epilogue) {
-  return epilogue == CUBLASLT_EPILOGUE_RELU_AUX ||
-         epilogue == CUBLASLT_EPILOGUE_RELU_AUX_BIAS ||
-         epilogue == CUBLASLT_EPILOGUE_DRELU ||
-         epilogue == CUBLASLT_EPILOGUE_DRELU_BGRAD;
 }
 
 void shardc::rt::test::multiply(const cublasLtMatmulDescOpaque_t &desc,
@@ -64,13 +55,7 @@ void shardc::rt::test::multiply(const cublasLtMatmulDescOpaque_t &desc,
   uint64_t epilogue = desc.get(CUBLASLT_MATMUL_DESC_EPILOGUE);
   void *vector =
       reinterpret_cast<void *>(desc.get(CUBLASLT_MATMUL_DESC_BIAS_POINTER));
-  auto *mask = reinterpret_cast<uint8_t *>(
-      desc.get(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER));
-  int64_t maskColumn = desc.get(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD);
-  bool isGradient = epilogue == CUBLASLT_EPILOGUE_DRELU ||
-                    epilogue == CUBLASLT_EPILOGUE_DRELU_BGRAD;
   int64_t depth = transA ? la.rows : la.columns;
-  std::vector<float> rowSums(ld.rows);
   for (int64_t batch = 0; batch < ld.batch; ++batch)
     for (int64_t column = 0; column < ld.columns; ++column)
       for (int64_t row = 0; row < ld.rows; ++row) {
@@ -88,23 +73,11 @@ void shardc::rt::test::multiply(const cublasLtMatmulDescOpaque_t &desc,
           sum += beta * loadValue(ld.type, d, at);
         if (epilogue & CUBLASLT_EPILOGUE_BIAS)
           sum += loadValue(ld.type, vector, row);
-        int64_t bit = column * maskColumn + row;
-        if (isGradient) {
-          sum = mask[bit / 8] >> bit % 8 & 1 ? sum : 0;
-          rowSums[row] += sum;
-        } else if (hasMask(epilogue)) {
-          mask[bit / 8] &= ~(1 << bit % 8);
-          mask[bit / 8] |= (sum > 0) << bit % 8;
-        }
         if (epilogue & CUBLASLT_EPILOGUE_RELU)
           sum = std::max(sum, 0.0f);
         storeValue(ld.type, d, at, sum);
       }
-  // Sums over the columns of the result; over k of the first factor's rows, or
-  // of the second one's columns.
-  if (epilogue == CUBLASLT_EPILOGUE_DRELU_BGRAD)
-    for (int64_t row = 0; row < ld.rows; ++row)
-      storeValue(ld.type, vector, row, rowSums[row]);
+  // Sums over k of the first factor's rows, or of the second one's columns.
   if (epilogue == CUBLASLT_EPILOGUE_BGRADA)
     for (int64_t row = 0; row < ld.rows; ++row)
       storeValue(ld.type, vector, row, sumOf(la, a, row, depth));

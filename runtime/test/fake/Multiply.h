@@ -41,11 +41,8 @@ using namespace shardc::rt::cuda;
 
 /// Whether the epilogue has a bias or makes the gradient of one.
 bool hasVector(uint64_t epilogue);
-/// Whether it writes the mask of a relu, or reads it.
-bool hasMask(uint64_t epilogue);
 
-/// d = epilogue(a·b + beta·d) of column-major matrices. Bits of the mask are
-/// numbered along columns of the result, the lowest of a byte first.
+/// d = epilogue(a·b + beta·d) of column-major matrices.
 void multiply(const cublasLtMatmulDescOpaque_t &desc, const void *a,
               const cublasLtMatrixLayoutOpaque_t &la, const void *b,
               const cublasLtMatrixLayoutOpaque_t &lb, float beta, void *d,

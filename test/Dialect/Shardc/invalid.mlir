@@ -716,7 +716,7 @@ func.func @gemm_c5_bias(%x: tensor<4x8xbf16>, %w: tensor<8x2xbf16>, %b: tensor<2
 // -----
 // gemm C6
 func.func @gemm_c6_flag(%x: tensor<4x8xf32>, %g: tensor<4x2xf32>) {
-  // expected-error @+1 {{needs a second result and either sums_lhs, sums_rhs or sums_result, or none of them}}
+  // expected-error @+1 {{needs a second result and either sums_lhs or sums_rhs, or none of them}}
   %0 = shardc.gemm %x, %g transpose_lhs sums_rhs : tensor<4x8xf32>, tensor<4x2xf32> -> tensor<8x2xf32>
   return
 }
@@ -724,7 +724,7 @@ func.func @gemm_c6_flag(%x: tensor<4x8xf32>, %g: tensor<4x2xf32>) {
 // -----
 // gemm C6
 func.func @gemm_c6_result(%x: tensor<4x8xf32>, %g: tensor<4x2xf32>) {
-  // expected-error @+1 {{needs a second result and either sums_lhs, sums_rhs or sums_result, or none of them}}
+  // expected-error @+1 {{needs a second result and either sums_lhs or sums_rhs, or none of them}}
   %0:2 = shardc.gemm %x, %g transpose_lhs : tensor<4x8xf32>, tensor<4x2xf32> -> tensor<8x2xf32>, tensor<2xf32>
   return
 }
@@ -732,7 +732,7 @@ func.func @gemm_c6_result(%x: tensor<4x8xf32>, %g: tensor<4x2xf32>) {
 // -----
 // gemm C6
 func.func @gemm_c6_both(%x: tensor<4x8xf32>, %g: tensor<4x2xf32>) {
-  // expected-error @+1 {{needs a second result and either sums_lhs, sums_rhs or sums_result, or none of them}}
+  // expected-error @+1 {{needs a second result and either sums_lhs or sums_rhs, or none of them}}
   %0:2 = shardc.gemm %x, %g transpose_lhs sums_lhs sums_rhs : tensor<4x8xf32>, tensor<4x2xf32> -> tensor<8x2xf32>, tensor<2xf32>
   return
 }
@@ -740,7 +740,7 @@ func.func @gemm_c6_both(%x: tensor<4x8xf32>, %g: tensor<4x2xf32>) {
 // -----
 // gemm C6
 func.func @gemm_c6_relu(%x: tensor<4x8xf32>, %g: tensor<4x2xf32>) {
-  // expected-error @+1 {{with sums of columns must be of rank 2, without bias, relu and mask}}
+  // expected-error @+1 {{with sums of columns must be of rank 2, without bias and relu}}
   %0:2 = shardc.gemm %x, %g transpose_lhs relu sums_rhs : tensor<4x8xf32>, tensor<4x2xf32> -> tensor<8x2xf32>, tensor<2xf32>
   return
 }
@@ -758,70 +758,6 @@ func.func @gemm_c6_type(%x: tensor<4x8xf32>, %g: tensor<4x2xf32>) {
 func.func @gemm_c6_rows(%x: tensor<8x4xf32>, %g: tensor<4x2xf32>) {
   // expected-error @+1 {{can sum the columns only of an operand whose rows are contracted}}
   %0:2 = shardc.gemm %x, %g sums_lhs : tensor<8x4xf32>, tensor<4x2xf32> -> tensor<8x2xf32>, tensor<8xf32>
-  return
-}
-
-// -----
-// gemm C6
-func.func @gemm_c6_sums_of_result(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>) {
-  // expected-error @+1 {{can sum the columns of the result only with a mask}}
-  %0:2 = shardc.gemm %x, %w sums_result : tensor<4x8xf32>, tensor<8x2xf32> -> tensor<4x2xf32>, tensor<2xf32>
-  return
-}
-
-// -----
-// gemm C6
-func.func @gemm_c6_mask(%x: tensor<4x8xf32>, %g: tensor<4x2xf32>, %m: tensor<8x4xi32>) {
-  // expected-error @+1 {{with sums of columns must be of rank 2, without bias, relu and mask}}
-  %0:2 = shardc.gemm %x, %g where %m transpose_lhs sums_rhs : tensor<4x8xf32>, tensor<4x2xf32> where tensor<8x4xi32> -> tensor<8x2xf32>, tensor<2xf32>
-  return
-}
-
-// -----
-// gemm C7
-func.func @gemm_c7_rank(%x: tensor<3x4x8xf32>, %w: tensor<3x8x2xf32>) {
-  // expected-error @+1 {{with a mask must be of rank 2, without a sum}}
-  %0:2 = shardc.gemm %x, %w relu : tensor<3x4x8xf32>, tensor<3x8x2xf32> -> tensor<3x4x2xf32> mask tensor<4x4xi32>
-  return
-}
-
-// -----
-// gemm C7
-func.func @gemm_c7_sum(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>, %s: tensor<4x2xf32>, %m: tensor<4x4xi32>) {
-  // expected-error @+1 {{with a mask must be of rank 2, without a sum}}
-  %0 = shardc.gemm %x, %w plus %s where %m : tensor<4x8xf32>, tensor<8x2xf32> plus tensor<4x2xf32> where tensor<4x4xi32> -> tensor<4x2xf32>
-  return
-}
-
-// -----
-// gemm C7
-func.func @gemm_c7_relu(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>) {
-  // expected-error @+1 {{makes a mask only with relu}}
-  %0:2 = shardc.gemm %x, %w : tensor<4x8xf32>, tensor<8x2xf32> -> tensor<4x2xf32> mask tensor<4x4xi32>
-  return
-}
-
-// -----
-// gemm C7
-func.func @gemm_c7_bias(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>, %b: tensor<2xf32>, %m: tensor<4x4xi32>) {
-  // expected-error @+1 {{takes a mask only without bias and relu}}
-  %0 = shardc.gemm %x, %w, %b where %m : tensor<4x8xf32>, tensor<8x2xf32>, tensor<2xf32> where tensor<4x4xi32> -> tensor<4x2xf32>
-  return
-}
-
-// -----
-// gemm C7
-func.func @gemm_c7_size(%x: tensor<4x8xf32>, %w: tensor<8x129xf32>) {
-  // expected-error @+1 {{mask must be 'tensor<4x8xi32>', got 'tensor<4x5xi32>'}}
-  %0:2 = shardc.gemm %x, %w relu : tensor<4x8xf32>, tensor<8x129xf32> -> tensor<4x129xf32> mask tensor<4x5xi32>
-  return
-}
-
-// -----
-// gemm C7
-func.func @gemm_c7_type(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>, %m: tensor<4x4xi64>) {
-  // expected-error @+1 {{mask must be 'tensor<4x4xi32>', got 'tensor<4x4xi64>'}}
-  %0 = shardc.gemm %x, %w where %m : tensor<4x8xf32>, tensor<8x2xf32> where tensor<4x4xi64> -> tensor<4x2xf32>
   return
 }
 

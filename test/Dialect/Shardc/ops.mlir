@@ -293,7 +293,7 @@ module attributes {
 
   // CHECK-LABEL: func @kernels
   func.func @kernels(%x: tensor<128x784xf32>, %w: tensor<784x512xf32>, %b: tensor<512xf32>,
-                     %g: tensor<128x512xf32>, %v: tensor<512x784xf32>) -> tensor<128x512xf32> {
+                     %g: tensor<128x512xf32>) -> tensor<128x512xf32> {
     // CHECK: shardc.gemm %{{.*}}, %{{.*}}, %{{.*}} relu : tensor<128x784xf32>, tensor<784x512xf32>, tensor<512xf32> -> tensor<128x512xf32>
     %0 = shardc.gemm %x, %w, %b relu : tensor<128x784xf32>, tensor<784x512xf32>, tensor<512xf32> -> tensor<128x512xf32>
     // CHECK: shardc.gemm %{{.*}}, %{{.*}} transpose_lhs : tensor<128x784xf32>, tensor<128x512xf32> -> tensor<784x512xf32>
@@ -304,15 +304,6 @@ module attributes {
     // CHECK: shardc.gemm %{{.*}}, %{{.*}} transpose_lhs sums_rhs : tensor<128x784xf32>, tensor<128x512xf32> -> tensor<784x512xf32>, tensor<512xf32>
     %6:2 = shardc.gemm %x, %g transpose_lhs sums_rhs
         : tensor<128x784xf32>, tensor<128x512xf32> -> tensor<784x512xf32>, tensor<512xf32>
-    // CHECK: shardc.gemm %{{.*}}, %{{.*}}, %{{.*}} relu : tensor<128x784xf32>, tensor<784x512xf32>, tensor<512xf32> -> tensor<128x512xf32> mask tensor<128x16xi32>
-    %7:2 = shardc.gemm %x, %w, %b relu
-        : tensor<128x784xf32>, tensor<784x512xf32>, tensor<512xf32> -> tensor<128x512xf32> mask tensor<128x16xi32>
-    // CHECK: shardc.gemm %{{.*}}, %{{.*}} where %{{.*}} transpose_rhs : tensor<128x784xf32>, tensor<512x784xf32> where tensor<128x16xi32> -> tensor<128x512xf32>
-    %8 = shardc.gemm %x, %v where %7#1 transpose_rhs
-        : tensor<128x784xf32>, tensor<512x784xf32> where tensor<128x16xi32> -> tensor<128x512xf32>
-    // CHECK: shardc.gemm %{{.*}}, %{{.*}} where %{{.*}} transpose_rhs sums_result : tensor<128x784xf32>, tensor<512x784xf32> where tensor<128x16xi32> -> tensor<128x512xf32>, tensor<512xf32>
-    %9:2 = shardc.gemm %x, %v where %7#1 transpose_rhs sums_result
-        : tensor<128x784xf32>, tensor<512x784xf32> where tensor<128x16xi32> -> tensor<128x512xf32>, tensor<512xf32>
     // CHECK: shardc.kernel(%{{.*}}, %{{.*}}) : (tensor<128x512xf32>, tensor<512xf32>) -> tensor<128x512xf32> {
     // CHECK: ^bb0(%[[A:.*]]: tensor<128x512xf32>, %[[B:.*]]: tensor<512xf32>):
     // CHECK: shardc.yield %{{.*}} : tensor<128x512xf32>

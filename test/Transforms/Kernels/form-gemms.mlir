@@ -150,3 +150,53 @@ func.func @accumulated_sums(%x: tensor<512x512xbf16>, %g: tensor<512x384xbf16>) 
   }
   return %0#0, %0#1 : tensor<512x384xf32>, tensor<384xf32>
 }
+
+// -----
+
+// The gradient of a relu reads the result; the sums of its columns come with the
+// GEMM of the weight.
+
+// CHECK-LABEL: func.func @layer
+// CHECK-SAME: %[[X:.*]]: tensor<256x512xf32>, %[[W:.*]]: tensor<512x384xf32>, %[[B:.*]]: tensor<384xf32>, %[[V:.*]]: tensor<384x512xf32>, %[[G:.*]]: tensor<256x512xf32>
+// CHECK: %[[H:.*]] = shardc.gemm %[[X]], %[[W]], %[[B]] relu
+// CHECK: %[[DH:.*]] = shardc.gemm %[[G]], %[[V]] transpose_rhs
+// CHECK: %[[IS_POSITIVE:.*]] = shardc.compare gt %[[H]]
+// CHECK: %[[DZ:.*]] = shardc.select %[[IS_POSITIVE]], %[[DH]]
+// CHECK: %[[DW:.*]], %[[DB:.*]] = shardc.gemm %[[X]], %[[DZ]] transpose_lhs sums_rhs
+// CHECK: return %[[H]], %[[DW]], %[[DB]]
+func.func @layer(%x: tensor<256x512xf32>, %w: tensor<512x384xf32>, %b: tensor<384xf32>, %v: tensor<384x512xf32>, %g: tensor<256x512xf32>) -> (tensor<256x384xf32>, tensor<512x384xf32>, tensor<384xf32>) {
+  %0 = shardc.constant dense<0.0> : tensor<256x384xf32>
+  %1 = shardc.dot_general %x, %w contracting = [1] x [0] : tensor<256x512xf32>, tensor<512x384xf32> -> tensor<256x384xf32>
+  %2 = shardc.broadcast %b dims = [1] : tensor<384xf32> -> tensor<256x384xf32>
+  %z = shardc.add %1, %2 : tensor<256x384xf32>
+  %h = shardc.max %z, %0 : tensor<256x384xf32>
+  %dh = shardc.dot_general %g, %v contracting = [1] x [1] : tensor<256x512xf32>, tensor<384x512xf32> -> tensor<256x384xf32>
+  %3 = shardc.compare gt %h, %0 : tensor<256x384xf32> -> tensor<256x384xi1>
+  %dz = shardc.select %3, %dh, %0 : tensor<256x384xi1>, tensor<256x384xf32>
+  %db = shardc.reduce sum %dz dims = [0] {shardc.by_product} : tensor<256x384xf32> -> tensor<384xf32>
+  %dw = shardc.dot_general %x, %dz contracting = [0] x [0] : tensor<256x512xf32>, tensor<256x384xf32> -> tensor<512x384xf32>
+  return %h, %dw, %db : tensor<256x384xf32>, tensor<512x384xf32>, tensor<384xf32>
+}
+
+// -----
+
+// Another op reads the operand of the relu: it is not in the epilogue.
+
+// CHECK-LABEL: func.func @second_user
+// CHECK-NOT: {{ relu }}
+// CHECK: shardc.max
+// CHECK: shardc.select
+func.func @second_user(%x: tensor<256x512xf32>, %w: tensor<512x384xf32>, %b: tensor<384xf32>, %v: tensor<384x512xf32>, %g: tensor<256x512xf32>) -> (tensor<256x384xf32>, tensor<512x384xf32>, tensor<384xf32>, tensor<256x384xf32>) {
+  %0 = shardc.constant dense<0.0> : tensor<256x384xf32>
+  %1 = shardc.dot_general %x, %w contracting = [1] x [0] : tensor<256x512xf32>, tensor<512x384xf32> -> tensor<256x384xf32>
+  %2 = shardc.broadcast %b dims = [1] : tensor<384xf32> -> tensor<256x384xf32>
+  %z = shardc.add %1, %2 : tensor<256x384xf32>
+  %h = shardc.max %z, %0 : tensor<256x384xf32>
+  %a = shardc.abs %z : tensor<256x384xf32>
+  %dh = shardc.dot_general %g, %v contracting = [1] x [1] : tensor<256x512xf32>, tensor<384x512xf32> -> tensor<256x384xf32>
+  %3 = shardc.compare gt %h, %0 : tensor<256x384xf32> -> tensor<256x384xi1>
+  %dz = shardc.select %3, %dh, %0 : tensor<256x384xi1>, tensor<256x384xf32>
+  %db = shardc.reduce sum %dz dims = [0] {shardc.by_product} : tensor<256x384xf32> -> tensor<384xf32>
+  %dw = shardc.dot_general %x, %dz contracting = [0] x [0] : tensor<256x512xf32>, tensor<256x384xf32> -> tensor<512x384xf32>
+  return %h, %dw, %db, %a : tensor<256x384xf32>, tensor<512x384xf32>, tensor<384xf32>, tensor<256x384xf32>
+}

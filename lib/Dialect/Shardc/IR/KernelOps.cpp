@@ -20,31 +20,18 @@ LogicalResult KernelOp::verify() {
   return success();
 }
 
-RankedTensorType GemmOp::getMaskType(RankedTensorType type) {
-  constexpr int64_t unit = 128, element = 32;
-  int64_t units = (type.getDimSize(1) + unit - 1) / unit;
-  return RankedTensorType::get({type.getDimSize(0), units * (unit / element)},
-                               IntegerType::get(type.getContext(), element));
-}
-
 /// Constraint C6.
 static LogicalResult verifyColumnSums(GemmOp gemm) {
   bool ofLhs = gemm.getSumsLhs(), ofRhs = gemm.getSumsRhs();
-  bool ofResult = gemm.getSumsResult();
-  int number = ofLhs + ofRhs + ofResult;
-  if (number > 1 || bool(gemm.getColumnSums()) != (number == 1))
-    return gemm.emitOpError("needs a second result and either sums_lhs, "
-                            "sums_rhs or sums_result, or none of them");
-  if (number == 0)
+  if ((ofLhs && ofRhs) || bool(gemm.getColumnSums()) != (ofLhs || ofRhs))
+    return gemm.emitOpError("needs a second result and either sums_lhs or "
+                            "sums_rhs, or none of them");
+  if (!gemm.getColumnSums())
     return success();
   auto result = cast<RankedTensorType>(gemm.getResult().getType());
-  if (ofResult && !gemm.getMask())
-    return gemm.emitOpError("can sum the columns of the result only with a "
-                            "mask");
-  if (!ofResult && (result.getRank() != 2 || gemm.getBias() || gemm.getRelu() ||
-                    gemm.getMask()))
+  if (result.getRank() != 2 || gemm.getBias() || gemm.getRelu())
     return gemm.emitOpError("with sums of columns must be of rank 2, without "
-                            "bias, relu and mask");
+                            "bias and relu");
   if ((ofLhs && !gemm.getTransposeLhs()) || (ofRhs && gemm.getTransposeRhs()))
     return gemm.emitOpError("can sum the columns only of an operand whose rows "
                             "are contracted");
@@ -53,25 +40,6 @@ static LogicalResult verifyColumnSums(GemmOp gemm) {
   if (Type type = gemm.getColumnSums().getType(); type != expected)
     return gemm.emitOpError("sums of columns must be ")
            << expected << ", got " << type;
-  return success();
-}
-
-/// Constraint C7.
-static LogicalResult verifyMasks(GemmOp gemm) {
-  if (!gemm.getMask() && !gemm.getReluMask())
-    return success();
-  auto result = cast<RankedTensorType>(gemm.getResult().getType());
-  if (result.getRank() != 2 || gemm.getSum())
-    return gemm.emitOpError("with a mask must be of rank 2, without a sum");
-  if (gemm.getReluMask() && !gemm.getRelu())
-    return gemm.emitOpError("makes a mask only with relu");
-  if (gemm.getMask() && (gemm.getBias() || gemm.getRelu()))
-    return gemm.emitOpError("takes a mask only without bias and relu");
-  RankedTensorType expected = GemmOp::getMaskType(result);
-  for (Value mask : {gemm.getMask(), gemm.getReluMask()})
-    if (mask && mask.getType() != expected)
-      return gemm.emitOpError("mask must be ")
-             << expected << ", got " << mask.getType();
   return success();
 }
 
@@ -120,7 +88,5 @@ LogicalResult GemmOp::verify() {
   if (getSum() && getSum().getType() != result)
     return emitOpError("sum must have the type of the result, ")
            << result << ", got " << getSum().getType();
-  if (failed(verifyMasks(*this)))
-    return failure();
   return verifyColumnSums(*this);
 }

@@ -14,11 +14,8 @@ namespace shardc::rt {
 class ColumnSums {
 public:
   ColumnSums(const GemmCommand &command, GemmTypes types)
-      : rows(command.columnSumsOf == Summed::C ? command.m : command.k),
-        columns(command.numColumnSums()),
-        element(command.columnSumsOf == Summed::C ? types.result
-                                                  : types.factors),
-        result(types.result) {}
+      : rows(command.k), columns(command.numColumnSums()),
+        element(types.factors), result(types.result) {}
 
   int64_t numTiles() const { return (columns + block - 1) / block; }
   /// Sums tile `tile` of the columns of `matrix` in f32 and stores them in

@@ -41,17 +41,11 @@ inline constexpr int CUBLASLT_MATMUL_DESC_TRANSA = 3;
 inline constexpr int CUBLASLT_MATMUL_DESC_TRANSB = 4;
 inline constexpr int CUBLASLT_MATMUL_DESC_EPILOGUE = 7;
 inline constexpr int CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8;
-inline constexpr int CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER = 11;
-inline constexpr int CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD = 12;
 // cublasLtEpilogue_t.
 inline constexpr uint32_t CUBLASLT_EPILOGUE_DEFAULT = 1;
 inline constexpr uint32_t CUBLASLT_EPILOGUE_RELU = 2;
 inline constexpr uint32_t CUBLASLT_EPILOGUE_BIAS = 4;
 inline constexpr uint32_t CUBLASLT_EPILOGUE_RELU_BIAS = 6;
-inline constexpr uint32_t CUBLASLT_EPILOGUE_RELU_AUX = 130;
-inline constexpr uint32_t CUBLASLT_EPILOGUE_RELU_AUX_BIAS = 134;
-inline constexpr uint32_t CUBLASLT_EPILOGUE_DRELU = 136;
-inline constexpr uint32_t CUBLASLT_EPILOGUE_DRELU_BGRAD = 152;
 inline constexpr uint32_t CUBLASLT_EPILOGUE_BGRADA = 256;
 inline constexpr uint32_t CUBLASLT_EPILOGUE_BGRADB = 512;
 // cublasLtMatrixLayoutAttribute_t.

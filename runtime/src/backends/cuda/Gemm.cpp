@@ -38,7 +38,7 @@ Gemm::prepare(const GemmLibrary &library, const GemmRequest &request,
     return s;
   if (absl::Status s = gemm->describe(); !s.ok())
     return s;
-  if (absl::Status s = gemm->setPlaces(operands); !s.ok())
+  if (absl::Status s = gemm->setPlace(operands); !s.ok())
     return s;
   if (choices)
     if (auto timed = choices->find(request.name());
@@ -111,17 +111,8 @@ absl::Status Gemm::addLayout(cublasLtMatrixLayout_t &layout, DType dtype,
 
 static uint32_t epilogueOf(const GemmCommand &command) {
   bool hasBias = command.bias >= 0, hasSums = command.columnSums >= 0;
-  switch (command.activation) {
-  case Activation::Relu:
-    if (command.mask >= 0)
-      return hasBias ? CUBLASLT_EPILOGUE_RELU_AUX_BIAS
-                     : CUBLASLT_EPILOGUE_RELU_AUX;
+  if (command.activation == Activation::Relu)
     return hasBias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
-  case Activation::ReluGradient:
-    return hasSums ? CUBLASLT_EPILOGUE_DRELU_BGRAD : CUBLASLT_EPILOGUE_DRELU;
-  case Activation::None:
-    break;
-  }
   if (hasSums)
     return command.columnSumsOf == Summed::A ? CUBLASLT_EPILOGUE_BGRADB
                                              : CUBLASLT_EPILOGUE_BGRADA;
@@ -157,13 +148,6 @@ absl::Status Gemm::describe() {
                     {CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue}};
   for (auto [attribute, value] : attributes)
     if (absl::Status s = setAttribute(attribute, value, 4); !s.ok())
-      return s;
-  // Rows of the mask, columns as the library sees it, in bits.
-  int64_t maskRow = 32 * command.maskWords();
-  if (command.mask >= 0)
-    if (absl::Status s = setAttribute(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD,
-                                      &maskRow, sizeof(maskRow));
-        !s.ok())
       return s;
   if (absl::Status s = addLayout(first, types.factors,
                                  command.transposeB ? command.n : command.k,
@@ -261,22 +245,17 @@ static void *pointer(CUdeviceptr address) {
   return reinterpret_cast<void *>(static_cast<uintptr_t>(address));
 }
 
-absl::Status Gemm::setPlaces(const GemmOperands &operands) const {
-  void *vector = pointer(operands.vector), *mask = pointer(operands.mask);
-  if (vectorOf(command) >= 0)
-    if (absl::Status s = setAttribute(CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                                      &vector, sizeof(vector));
-        !s.ok())
-      return s;
-  if (command.mask < 0)
+absl::Status Gemm::setPlace(const GemmOperands &operands) const {
+  if (vectorOf(command) < 0)
     return absl::OkStatus();
-  return setAttribute(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &mask,
-                      sizeof(mask));
+  void *vector = pointer(operands.vector);
+  return setAttribute(CUBLASLT_MATMUL_DESC_BIAS_POINTER, &vector,
+                      sizeof(vector));
 }
 
 absl::Status Gemm::issue(const GemmOperands &operands, CUdeviceptr workspace,
                          const Stream &stream) const {
-  if (absl::Status s = setPlaces(operands); !s.ok())
+  if (absl::Status s = setPlace(operands); !s.ok())
     return s;
   float alpha = 1, beta = command.accumulate ? 1 : 0;
   void *c = pointer(operands.c);

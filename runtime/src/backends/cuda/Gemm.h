@@ -7,8 +7,7 @@
 // wants it. Sums of columns are the library's gradients of a bias: those of b,
 // its first operand, are BGRADA, and those of a are BGRADB. It has them of a
 // first operand that is not transposed and of a second one that is: of operands
-// whose rows are along k. The mask of a ReLU has a bit for each element of cᵀ,
-// and columns, rows of c, in multiples of 128 bits.
+// whose rows are along k.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,7 +70,7 @@ inline int64_t vectorOf(const GemmCommand &gemm) {
 
 /// The addresses of a GEMM's operands, `vector` as `vectorOf`; 0: none.
 struct GemmOperands {
-  CUdeviceptr a, b, c, vector = 0, mask = 0;
+  CUdeviceptr a, b, c, vector = 0;
 };
 
 /// The operands of `gemm`, with `address` giving the place of each buffer.
@@ -79,14 +78,13 @@ GemmOperands placesOf(const GemmCommand &gemm,
                       absl::FunctionRef<CUdeviceptr(uint32_t buffer)> address);
 
 /// A GEMM with an algorithm: one that was timed, or else the first of the
-/// library's heuristics. Not thread-safe: `issue` sets where vector and
-/// mask are.
+/// library's heuristics. Not thread-safe: `issue` sets where the vector is.
 class Gemm {
 public:
   /// A GEMM of f32 or bf16, summed in f32, with m, n, k and batch at
   /// least 1. The algorithm is that of `choices`, which may be null, or takes
-  /// at most `maxWorkspace` bytes. Vector and mask have to be aligned as those
-  /// of `operands` are. Unavailable: the library has none for it.
+  /// at most `maxWorkspace` bytes. The vector has to be aligned as that of
+  /// `operands` is. Unavailable: the library has none for it.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Gemm>>
   prepare(const GemmLibrary &library, const GemmRequest &request,
           const GemmOperands &operands, uint64_t maxWorkspace,
@@ -117,7 +115,7 @@ private:
   absl::Status describe();
   absl::Status setAttribute(int attribute, const void *value,
                             size_t bytes) const;
-  absl::Status setPlaces(const GemmOperands &operands) const;
+  absl::Status setPlace(const GemmOperands &operands) const;
   /// The first `number` algorithms of the heuristics; at least one.
   absl::StatusOr<std::vector<GemmChoices::Choice>>
   candidates(int number, uint64_t maxWorkspace) const;

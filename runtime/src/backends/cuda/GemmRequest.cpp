@@ -20,8 +20,8 @@ GemmRequest shardc::rt::cuda::gemmRequest(const ProgramSpec &program,
   auto &gemm = std::get<GemmCommand>(program.commands[number].operation);
   // Only buffers in loops have strides.
   std::vector<uint64_t> addresses;
-  for (int64_t buffer : {int64_t(gemm.a), int64_t(gemm.b), int64_t(gemm.c),
-                         vectorOf(gemm), int64_t(gemm.mask)})
+  for (int64_t buffer :
+       {int64_t(gemm.a), int64_t(gemm.b), int64_t(gemm.c), vectorOf(gemm)})
     if (buffer >= 0) {
       addresses.push_back(program.buffers[buffer].offset);
       addresses.push_back(program.buffers[buffer].stride);
@@ -46,25 +46,13 @@ GemmOperands shardc::rt::cuda::placesOf(
   GemmOperands places{address(gemm.a), address(gemm.b), address(gemm.c)};
   if (vectorOf(gemm) >= 0)
     places.vector = address(vectorOf(gemm));
-  if (gemm.mask >= 0)
-    places.mask = address(gemm.mask);
   return places;
 }
 
 static absl::string_view nameOfSums(const GemmCommand &of) {
   if (of.columnSums < 0)
     return "";
-  return of.columnSumsOf == Summed::A   ? " sums of a"
-         : of.columnSumsOf == Summed::B ? " sums of b"
-                                        : " sums of c";
-}
-
-static absl::string_view nameOfActivation(const GemmCommand &of) {
-  if (of.activation == Activation::None)
-    return "";
-  if (of.activation == Activation::ReluGradient)
-    return " gradient of relu";
-  return of.mask >= 0 ? " relu with mask" : " relu";
+  return of.columnSumsOf == Summed::A ? " sums of a" : " sums of b";
 }
 
 std::string GemmRequest::name() const {
@@ -73,7 +61,7 @@ std::string GemmRequest::name() const {
       "m=", of.m, " n=", of.n, " k=", of.k, " batch=", of.batch,
       of.transposeA ? " a'" : " a", of.transposeB ? " b'" : " b",
       of.accumulate ? " accumulate" : "", of.bias >= 0 ? " bias" : "",
-      nameOfSums(of), nameOfActivation(of), " ",
+      nameOfSums(of), of.activation == Activation::Relu ? " relu" : "", " ",
       std::string(toString(types.factors)), " to ",
       std::string(toString(types.result)), " precision ",
       static_cast<int>(of.precision), " aligned ", alignment);

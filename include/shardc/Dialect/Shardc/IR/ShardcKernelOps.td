@@ -38,7 +38,7 @@ def Shardc_YieldOp : Shardc_Op<"yield", [Pure, Terminator, ParentOneOf<["KernelO
   let assemblyFormat = "($operands^ `:` type($operands))? attr-dict";
 }
 
-def Shardc_GemmOp : Shardc_Op<"gemm", [Pure, AttrSizedOperandSegments, AttrSizedResultSegments]> {
+def Shardc_GemmOp : Shardc_Op<"gemm", [Pure, AttrSizedOperandSegments]> {
   let summary = "A GEMM that the library computes, with its epilogue";
   let description = [{
     activation(op(lhs)·op(rhs) + bias + sum); row-major rank-2 operands, or
@@ -47,12 +47,6 @@ def Shardc_GemmOp : Shardc_Op<"gemm", [Pure, AttrSizedOperandSegments, AttrSized
     bias, too: with `sums_rhs` (or `sums_lhs`) a second result has the sums of
     the columns of that operand, the epilogue BGRAD of cuBLASLt.
 
-    A GEMM with `relu` may have a mask as a further result: a bit per element
-    that is set where the first result is positive. A GEMM with a mask after
-    `where` is the gradient of that relu's operand: its elements are 0 where the
-    bit is not set. With `sums_result` the second result has the sums of its
-    columns. Only GEMMs make or read masks.
-
     ```mlir
     %0 = shardc.gemm %x, %w, %b relu : tensor<128x784xf32>, tensor<784x512xf32>, tensor<512xf32> -> tensor<128x512xf32>
     %1 = shardc.gemm %x, %g transpose_lhs : tensor<128x784xf32>, tensor<128x512xf32> -> tensor<784x512xf32>
@@ -60,12 +54,6 @@ def Shardc_GemmOp : Shardc_Op<"gemm", [Pure, AttrSizedOperandSegments, AttrSized
         : tensor<128x784xf32>, tensor<128x512xf32> plus tensor<784x512xf32> -> tensor<784x512xf32>
     %3:2 = shardc.gemm %x, %g transpose_lhs sums_rhs
         : tensor<128x784xf32>, tensor<128x512xf32> -> tensor<784x512xf32>, tensor<512xf32>
-    %4:2 = shardc.gemm %x, %w, %b relu
-        : tensor<128x784xf32>, tensor<784x512xf32>, tensor<512xf32> -> tensor<128x512xf32> mask tensor<128x16xi32>
-    %5 = shardc.gemm %d, %v where %4#1 transpose_rhs
-        : tensor<128x10xf32>, tensor<512x10xf32> where tensor<128x16xi32> -> tensor<128x512xf32>
-    %6:2 = shardc.gemm %d, %v where %4#1 transpose_rhs sums_result
-        : tensor<128x10xf32>, tensor<512x10xf32> where tensor<128x16xi32> -> tensor<128x512xf32>, tensor<512xf32>
     ```
 
     Constraints:
@@ -74,21 +62,15 @@ def Shardc_GemmOp : Shardc_Op<"gemm", [Pure, AttrSizedOperandSegments, AttrSized
     - C3: `bias` has the size of the last dimension of the result.
     - C4: `sum` has the type of the result.
     - C5: `lhs` and `rhs` have the element type of the result, or both bf16 where it is f32; `bias` has that of the result.
-    - C6: `column_sums` is there if one of `sums_lhs`, `sums_rhs` and `sums_result` is, with the element type of the result and the size of its first dimension for `sums_lhs`, else its last. For an operand its rows are contracted, and there is neither a batch dimension, nor `bias`, nor `relu`, nor a mask; for the result there is `mask`.
-    - C7: a mask of a result with m rows of n columns is a tensor of i32 of m rows of 4·ceil(n/128) elements. With one, the result is of rank 2 and there is no `sum`; `relu_mask` needs `relu`, `mask` excludes `bias` and `relu`.
+    - C6: `column_sums` is there if one of `sums_lhs` and `sums_rhs` is, with the element type of the result and the size of its first dimension for `sums_lhs`, else its last. The rows of the operand are contracted, and there is neither a batch dimension, nor `bias`, nor `relu`.
   }];
   let arguments = (ins Shardc_FloatTensor:$lhs, Shardc_FloatTensor:$rhs, Optional<Shardc_FloatTensor>:$bias,
-      Optional<Shardc_FloatTensor>:$sum, Optional<Shardc_IntTensor>:$mask, UnitAttr:$transposeLhs,
-      UnitAttr:$transposeRhs, UnitAttr:$relu, UnitAttr:$sumsLhs, UnitAttr:$sumsRhs, UnitAttr:$sumsResult);
-  let results = (outs Shardc_FloatTensor:$result, Optional<Shardc_FloatTensor>:$column_sums,
-      Optional<Shardc_IntTensor>:$relu_mask);
+      Optional<Shardc_FloatTensor>:$sum, UnitAttr:$transposeLhs, UnitAttr:$transposeRhs, UnitAttr:$relu,
+      UnitAttr:$sumsLhs, UnitAttr:$sumsRhs);
+  let results = (outs Shardc_FloatTensor:$result, Optional<Shardc_FloatTensor>:$column_sums);
   let assemblyFormat = [{
-    $lhs `,` $rhs (`,` $bias^)? (`plus` $sum^)? (`where` $mask^)? (`transpose_lhs` $transposeLhs^)? (`transpose_rhs` $transposeRhs^)? (`relu` $relu^)? (`sums_lhs` $sumsLhs^)? (`sums_rhs` $sumsRhs^)? (`sums_result` $sumsResult^)?
-    attr-dict `:` type($lhs) `,` type($rhs) (`,` type($bias)^)? (`plus` type($sum)^)? (`where` type($mask)^)? `->` type($result) (`,` type($column_sums)^)? (`mask` type($relu_mask)^)?
-  }];
-  let extraClassDeclaration = [{
-    /// The type of masks of GEMMs with the result `type`, of rank 2.
-    static ::mlir::RankedTensorType getMaskType(::mlir::RankedTensorType type);
+    $lhs `,` $rhs (`,` $bias^)? (`plus` $sum^)? (`transpose_lhs` $transposeLhs^)? (`transpose_rhs` $transposeRhs^)? (`relu` $relu^)? (`sums_lhs` $sumsLhs^)? (`sums_rhs` $sumsRhs^)?
+    attr-dict `:` type($lhs) `,` type($rhs) (`,` type($bias)^)? (`plus` type($sum)^)? `->` type($result) (`,` type($column_sums)^)?
   }];
   let hasVerifier = 1;
 }
