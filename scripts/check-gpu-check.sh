@@ -26,6 +26,7 @@ chmod +x "$work"/with*
 run SHARDC_JAX_PYTHON="$work/without" | tee "$work/output"
 for text in '^FAKE: no GPU is involved' 'against the fake: nothing is known' \
   '^ok .*NCCL, ranks on one GPU: 4' '^ok .*wide, dp+tp' \
+  '^ok .*zero-rows, none data=1' '^ok .*zero-rows, dp data=8' \
   '^not run .*4096-16384-4096, batch 8192, tf32: JAX.*no peer: JAX is not installed' \
   '^not run .*4096-16384-4096, batch 8192, bf16: JAX.*no peer: JAX is not installed' \
   '^not run .*10-32-16-1 in a loop of jitted steps: JAX.*no peer' \

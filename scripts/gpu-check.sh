@@ -22,6 +22,7 @@ models=(
   "notebook --layers=10,32,16,1 --batch-size=64 --loss=mse --optimizer=adam --activation=relu"
   "digits --layers=64,128,64,10 --batch-size=96 --loss=softmax_cross_entropy --optimizer=adamw --activation=relu"
   "digits-bf16 --layers=64,128,64,10 --batch-size=96 --loss=softmax_cross_entropy --optimizer=momentum --activation=relu"
+  "zero-rows --layers=320,320,320 --batch-size=96 --loss=softmax_cross_entropy --optimizer=sgd --learning-rate=0.1 --activation=relu"
   "wide --layers=784,1024,1024,10 --batch-size=256 --loss=softmax_cross_entropy --optimizer=sgd --learning-rate=0.01 --activation=gelu"
 )
 # Strategy and mesh.
@@ -34,7 +35,16 @@ dataOf() {
   case $1 in
   notebook) echo synthetic:quadratic ;;
   digits*) echo digits:train ;;
-  wide) echo "$2/data/wide.npz" ;;
+  # Arguments of relus that are exactly 0.
+  zero-rows | wide) echo "$2/data/$1.npz" ;;
+  esac
+}
+
+# Strategies and meshes of a model, a line each.
+runsOf() {
+  case $1 in
+  zero-rows) printf '%s\n' "none data=1" "dp data=8" ;;
+  *) printf '%s\n' "${runs[@]}" ;;
   esac
 }
 
@@ -219,7 +229,8 @@ numbers() {
   where=(--gpus=1)
   for model in "${models[@]}"; do
     name=${model%% *}
-    for run in "${runs[@]}"; do
+    mapfile -t all < <(runsOf "$name")
+    for run in "${all[@]}"; do
       read -r losses parameters <<<"$(tolerancesOf "$name")"
       check "$name, $run: the CPU's losses to $losses, parameters to $parameters" \
         train -- "$name" "$(nameOf "$name" "${run% *}" "${run#* }")"

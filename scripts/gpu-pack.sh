@@ -44,11 +44,13 @@ pack() {
     esac
   done
   make-data labels 512 784,1024,1024,10 "$folder/data/wide.npz"
+  make-data zero-rows 480 320,320,320 "$folder/data/zero-rows.npz"
   # The fake multiplies an element after the other.
   [ "$fake" = 0 ] || models=("${models[@]//1024,1024/96,96}")
   for model in "${models[@]}"; do
     local name=${model%% *} flags=${model#* }
-    local -a all=("${runs[@]}")
+    local -a all
+    mapfile -t all < <(runsOf "$name")
     [ "$name" != digits ] || all+=("${rankRuns[@]}" "${pipelineRuns[@]}")
     for run in "${all[@]}"; do
       local strategy mesh schedule
