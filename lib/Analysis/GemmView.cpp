@@ -43,10 +43,15 @@ std::optional<GemmView> getGemmView(DotGeneralOp dot) {
   return view;
 }
 
-bool isLargeGemm(const GemmView &view) {
+bool isLargeGemm(const GemmView &view, int64_t smallElements) {
   // Multiply-adds of one GEMM from which on the library is faster, including
   // its call and the separate epilogue.
-  constexpr int64_t threshold = 1 << 20;
+  const int64_t least =
+      std::min({view.m * view.k, view.k * view.n, view.m * view.n});
+  // With fewer rows than that, the runtime merges GEMMs of several devices.
+  const bool isWideEnough = std::min({view.m, view.n, view.k}) >= 64;
+  const int64_t threshold =
+      1 << (isWideEnough && least <= smallElements ? 22 : 20);
   // Narrow results leave the library no tiles; they are bound by memory.
   constexpr int64_t narrow = 4;
   return view.m * view.n * view.k >= threshold && view.n > narrow &&

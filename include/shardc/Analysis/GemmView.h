@@ -36,8 +36,10 @@ std::optional<GemmView> getGemmView(DotGeneralOp dot);
 /// Whether the GEMM is large enough for a library call: the threshold between
 /// generated code and the runtime's packed GEMMs, or a GPU's library. An
 /// estimate: packing and a separate epilogue cost about as much as generated
-/// code loses on a million multiply-adds.
-bool isLargeGemm(const GemmView &view);
+/// code loses on a million multiply-adds; on four million where a factor or the
+/// result has at most `smallElements`, which stay in the first-level cache, and
+/// no side is below 64.
+bool isLargeGemm(const GemmView &view, int64_t smallElements);
 
 } // namespace shardc
 

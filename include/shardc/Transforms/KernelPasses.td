@@ -157,6 +157,12 @@ def FormGemmsPass : Shardc_Pass<"form-gemms"> {
     %dw, %db = shardc.gemm %x, %g transpose_lhs sums_rhs : tensor<256x512xf32>, tensor<256x384xf32> -> tensor<512x384xf32>, tensor<384xf32>
     ```
   }];
+  let options = [
+    Option<"smallElements", "small-elements", "int64_t", /*default=*/"0",
+           "Leave GEMMs of up to four million multiply-adds to generated code "
+           "if a factor or the result has at most so many elements, and all "
+           "sides are 64 or more">
+  ];
 }
 
 def FuseKernelsPass : Shardc_Pass<"fuse-kernels"> {

@@ -72,7 +72,8 @@ namespace {
 /// Turns one dot_general into a gemm with its epilogue.
 class GemmFormer {
 public:
-  explicit GemmFormer(DotGeneralOp dot) : dot(dot) {}
+  GemmFormer(DotGeneralOp dot, int64_t smallElements)
+      : dot(dot), smallElements(smallElements) {}
 
   void run() {
     int64_t rank = cast<RankedTensorType>(dot.getResult().getType()).getRank();
@@ -86,7 +87,7 @@ public:
         cast<RankedTensorType>(dot.getRhs().getType()).getRank() == rank &&
         (batch == 0 ||
          (dot.getLhsBatching()[0] == 0 && dot.getRhsBatching()[0] == 0));
-    if (!isPlain || !isLargeGemm(*view)) {
+    if (!isPlain || !isLargeGemm(*view, smallElements)) {
       LLVM_DEBUG(llvm::dbgs()
                  << "not a gemm: " << describeOp(dot) << " is "
                  << (isPlain ? "small" : "no GEMM of matrices") << '\n');
@@ -106,6 +107,7 @@ public:
 
 private:
   DotGeneralOp dot;
+  int64_t smallElements;
   Value bias, sum;
   bool hasRelu = false;
   /// The column sums of an operand that the gemm returns too; null if none.
@@ -239,6 +241,8 @@ private:
 };
 
 struct FormGemmsPass : shardc::impl::FormGemmsPassBase<FormGemmsPass> {
+  using FormGemmsPassBase::FormGemmsPassBase;
+
   void runOnOperation() override {
     if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Partition,
                                ModulePhase::Kernels)))
@@ -246,7 +250,7 @@ struct FormGemmsPass : shardc::impl::FormGemmsPassBase<FormGemmsPass> {
     SmallVector<DotGeneralOp> dots;
     getOperation().walk([&](DotGeneralOp dot) { dots.push_back(dot); });
     for (DotGeneralOp dot : dots)
-      GemmFormer(dot).run();
+      GemmFormer(dot, smallElements).run();
     getOperation().walk(
         [](ReduceOp reduce) { reduce->removeAttr(byProductAttrName); });
     // Comparisons and users of column sums may stand before the gemm.

@@ -1,4 +1,5 @@
 // RUN: shardc-opt %s --split-input-file --shardc-form-gemms | FileCheck %s
+// RUN: shardc-opt %s --split-input-file --shardc-form-gemms=small-elements=8192 | FileCheck %s --check-prefix=SMALL
 
 // A small GEMM stays: a generated kernel is faster.
 
@@ -8,6 +9,34 @@
 func.func @small(%x: tensor<8x16xf32>, %w: tensor<16x8xf32>) -> tensor<8x8xf32> {
   %0 = shardc.dot_general %x, %w contracting = [1] x [0] : tensor<8x16xf32>, tensor<16x8xf32> -> tensor<8x8xf32>
   return %0 : tensor<8x8xf32>
+}
+
+// -----
+
+// With --small-elements a GEMM of two million multiply-adds stays, too, if one
+// of its matrices is small.
+
+// SMALL-LABEL: func.func @small_factor
+// SMALL: shardc.dot_general
+// SMALL-NOT: shardc.gemm
+// CHECK-LABEL: func.func @small_factor
+// CHECK: shardc.gemm
+func.func @small_factor(%x: tensor<256x64xf32>, %w: tensor<64x128xf32>) -> tensor<256x128xf32> {
+  %0 = shardc.dot_general %x, %w contracting = [1] x [0] : tensor<256x64xf32>, tensor<64x128xf32> -> tensor<256x128xf32>
+  return %0 : tensor<256x128xf32>
+}
+
+// -----
+
+// Not if all are larger, it has four million, or rows are few.
+
+// SMALL-LABEL: func.func @no_small_factor
+// SMALL-COUNT-3: shardc.gemm
+func.func @no_small_factor(%x: tensor<128x128xf32>, %w: tensor<128x128xf32>, %y: tensor<512x64xf32>, %v: tensor<64x128xf32>, %z: tensor<16x256xf32>, %u: tensor<256x256xf32>) -> (tensor<128x128xf32>, tensor<512x128xf32>, tensor<16x256xf32>) {
+  %0 = shardc.dot_general %x, %w contracting = [1] x [0] : tensor<128x128xf32>, tensor<128x128xf32> -> tensor<128x128xf32>
+  %1 = shardc.dot_general %y, %v contracting = [1] x [0] : tensor<512x64xf32>, tensor<64x128xf32> -> tensor<512x128xf32>
+  %2 = shardc.dot_general %z, %u contracting = [1] x [0] : tensor<16x256xf32>, tensor<256x256xf32> -> tensor<16x256xf32>
+  return %0, %1, %2 : tensor<128x128xf32>, tensor<512x128xf32>, tensor<16x256xf32>
 }
 
 // -----
