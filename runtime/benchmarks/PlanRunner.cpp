@@ -73,15 +73,15 @@ absl::Status PlanRunner::run(int64_t steps) {
 absl::Status PlanRunner::readDigits(const std::string &dataDir) {
   DatasetOptions options;
   options.dataDirs = {dataDir};
-  for (auto [spec, set] : {std::pair("digits:train", &trainSet),
-                           std::pair("digits:test", &testSet)}) {
-    absl::StatusOr<Dataset> read = loadDataset(spec, options);
-    if (!read.ok())
-      return read.status();
-    *set = *std::move(read);
-    if (absl::Status status = fitToPlan(executor->plan(), *set); !status.ok())
+  absl::StatusOr<std::vector<Dataset>> read =
+      loadDatasets({"digits:train", "digits:test"}, options);
+  if (!read.ok())
+    return read.status();
+  for (Dataset &set : *read)
+    if (absl::Status status = fitToPlan(executor->plan(), set); !status.ok())
       return status;
-  }
+  trainSet = std::move((*read)[0]);
+  testSet = std::move((*read)[1]);
   return absl::OkStatus();
 }
 

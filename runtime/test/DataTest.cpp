@@ -548,6 +548,36 @@ TEST(CsvTest, ColumnsBecomeAnInput) {
             std::string::npos);
 }
 
+TEST(DatasetTest, PartsOfTheDigitsAreReadOnce) {
+  TemporaryFolder folder;
+  ArrayMap arrays;
+  arrays["x"] = iota(DType::F32, {1500, 4});
+  arrays["y"] = iota(DType::I32, {1500});
+  ASSERT_TRUE(writeArrays(folder / "digits.npz", arrays).ok());
+  int calls = 0;
+  DatasetOptions options;
+  options.dataDirs = {folder / "."};
+  options.onProgress = [&] { ++calls; };
+  auto train = loadDataset("digits", options);
+  ASSERT_TRUE(train.ok()) << train.status();
+  const int callsOfOne = std::exchange(calls, 0);
+  EXPECT_GT(callsOfOne, 0);
+  auto test = loadDataset("digits:test", options);
+  ASSERT_TRUE(test.ok()) << test.status();
+  calls = 0;
+  auto both = loadDatasets({"digits", "digits:test"}, options);
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_EQ(calls, callsOfOne);
+  ASSERT_EQ(both->size(), 2u);
+  EXPECT_EQ((*both)[0].rows, 1437);
+  EXPECT_EQ((*both)[1].rows, 63);
+  for (const char *name : {"x", "y"}) {
+    EXPECT_EQ((*both)[0].arrays.at(name).data, train->arrays.at(name).data);
+    EXPECT_EQ((*both)[1].arrays.at(name).data, test->arrays.at(name).data);
+  }
+  EXPECT_FALSE(loadDatasets({"digits", "nothing"}, options).ok());
+}
+
 TEST(DatasetTest, ReadsNpyFiles) {
   TemporaryFolder folder;
   std::string x = folder / "x.npy", other = folder / "features.npy";

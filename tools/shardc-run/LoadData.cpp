@@ -33,20 +33,22 @@ std::vector<std::string> shardc::run::dataFiles(const std::string &spec) {
   return rt::dataFiles(spec, options);
 }
 
-int shardc::run::loadData(const std::string &spec, const Arguments &arguments,
-                          const Plan &plan, absl::string_view program,
-                          bool byRows, const std::function<void()> &onProgress,
-                          Dataset &dataset) {
+int shardc::run::loadData(const std::vector<std::string> &specs,
+                          const Arguments &arguments, const Plan &plan,
+                          absl::string_view program, bool byRows,
+                          const std::function<void()> &onProgress,
+                          std::vector<Dataset> &datasets) {
   DatasetOptions options;
   options.seed = arguments.seed;
   options.dataDirs = dataDirs();
   options.byRows = byRows;
   options.onProgress = onProgress;
-  absl::StatusOr<Dataset> loaded = loadDataset(spec, options);
+  absl::StatusOr<std::vector<Dataset>> loaded = loadDatasets(specs, options);
   if (!loaded.ok())
     return report(loaded.status());
-  if (absl::Status status = fitToPlan(plan, *loaded, program); !status.ok())
-    return report(status);
-  dataset = *std::move(loaded);
+  for (Dataset &dataset : *loaded)
+    if (absl::Status status = fitToPlan(plan, dataset, program); !status.ok())
+      return report(status);
+  datasets = *std::move(loaded);
   return 0;
 }

@@ -14,13 +14,14 @@ namespace shardc::run {
 /// The files of the data `spec`.
 std::vector<std::string> dataFiles(const std::string &spec);
 
-/// Loads the data `spec` and fits it to what `program` of `plan` takes, or all
-/// programs together if that is empty: exit code 0, or the code and an error
-/// printed. With `byRows` its arrays stay in their files where they can
+/// Loads the data `specs` and fits them to what `program` of `plan` takes, or
+/// all programs together if that is empty: exit code 0, or the code and an
+/// error printed. With `byRows` their arrays stay in their files where they can
 /// (`DatasetOptions`). `onProgress` is called now and then.
-int loadData(const std::string &spec, const Arguments &arguments,
+int loadData(const std::vector<std::string> &specs, const Arguments &arguments,
              const rt::Plan &plan, absl::string_view program, bool byRows,
-             const std::function<void()> &onProgress, rt::Dataset &dataset);
+             const std::function<void()> &onProgress,
+             std::vector<rt::Dataset> &datasets);
 
 } // namespace shardc::run
 

@@ -50,6 +50,8 @@ private:
   int openCheckpoints();
   int loadDatasets();
   int load(const std::string &spec, Dataset &dataset);
+  int load(const std::vector<std::string> &specs,
+           std::vector<Dataset> &datasets);
   int loadInputs();
   int createExecutor();
   int initialize();
@@ -206,16 +208,27 @@ int Session::openCheckpoints() {
   return checkpoints.open(arguments, *plan, store, onProgress, out());
 }
 
-int Session::load(const std::string &spec, Dataset &dataset) {
-  if (int code = loadData(spec, arguments, *plan,
+int Session::load(const std::vector<std::string> &specs,
+                  std::vector<Dataset> &datasets) {
+  if (int code = loadData(specs, arguments, *plan,
                           arguments.predict.empty() ? "" : "predict",
-                          store != nullptr, onProgress, dataset))
+                          store != nullptr, onProgress, datasets))
     return code;
-  if (isFirst)
-    for (const std::string &warning : dataset.warnings)
-      report(0, absl::StrCat("warning: ", warning));
-  for (const std::string &note : dataset.notes)
-    printField("data", absl::StrCat(spec, ": ", note), out());
+  for (const Dataset &dataset : datasets) {
+    if (isFirst)
+      for (const std::string &warning : dataset.warnings)
+        report(0, absl::StrCat("warning: ", warning));
+    for (const std::string &note : dataset.notes)
+      printField("data", absl::StrCat(dataset.name, ": ", note), out());
+  }
+  return 0;
+}
+
+int Session::load(const std::string &spec, Dataset &dataset) {
+  std::vector<Dataset> datasets;
+  if (int code = load(std::vector<std::string>{spec}, datasets))
+    return code;
+  dataset = std::move(datasets[0]);
   return 0;
 }
 
@@ -248,15 +261,20 @@ int Session::loadDatasets() {
     return report(1, absl::StrCat("--eval-every: no data to evaluate on: "
                                   "expected --eval-data=",
                                   forms));
-  if (int code = load(arguments.data, trainingData))
+  std::vector<std::string> specs{arguments.data};
+  if (!arguments.evalData.empty())
+    specs.push_back(arguments.evalData);
+  std::vector<Dataset> datasets;
+  if (int code = load(specs, datasets))
     return code;
+  trainingData = std::move(datasets[0]);
+  if (datasets.size() > 1)
+    evaluationData = std::move(datasets[1]);
   if (trainingData.rows < plan->batchSize())
     return report(2, absl::StrCat(trainingData.name, " has ", trainingData.rows,
                                   " rows, fewer than the batch size ",
                                   plan->batchSize()));
-  return arguments.evalData.empty()
-             ? 0
-             : load(arguments.evalData, evaluationData.emplace());
+  return 0;
 }
 
 int Session::createExecutor() {

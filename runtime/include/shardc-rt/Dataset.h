@@ -90,6 +90,12 @@ struct DatasetOptions {
 [[nodiscard]] SHARDC_RT_API absl::StatusOr<Dataset>
 loadDataset(const std::string &spec, const DatasetOptions &options);
 
+/// Loads several data sets, each as `loadDataset` does, but reads the digits
+/// once for both of their parts. The first error.
+[[nodiscard]] SHARDC_RT_API absl::StatusOr<std::vector<Dataset>>
+loadDatasets(const std::vector<std::string> &specs,
+             const DatasetOptions &options);
+
 /// The files that `loadDataset` would read.
 SHARDC_RT_API std::vector<std::string> dataFiles(const std::string &spec,
                                                  const DatasetOptions &options);

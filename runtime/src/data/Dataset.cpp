@@ -16,6 +16,7 @@
 #include "absl/strings/strip.h"
 
 #include <fstream>
+#include <optional>
 #include <set>
 
 using namespace shardc::rt;
@@ -77,8 +78,15 @@ static std::string findDigits(const DatasetOptions &options) {
   return "";
 }
 
-static absl::StatusOr<Dataset> loadDigits(const std::string &part,
-                                          const DatasetOptions &options) {
+namespace {
+/// All digits, once they are read, and the order in which they are divided.
+struct Digits {
+  Dataset all;
+  std::vector<int64_t> order;
+};
+} // namespace
+
+static absl::StatusOr<Digits> readDigits(const DatasetOptions &options) {
   std::string path = findDigits(options);
   if (path.empty())
     return absl::NotFoundError(
@@ -87,20 +95,34 @@ static absl::StatusOr<Dataset> loadDigits(const std::string &part,
   absl::StatusOr<ArrayMap> arrays = readNpz(path, options.onProgress);
   if (!arrays.ok())
     return arrays.status();
-  Dataset all;
+  Digits digits;
+  Dataset &all = digits.all;
   all.arrays = *std::move(arrays);
   if (absl::Status status = countRows(path, all); !status.ok())
     return status;
   if (all.rows <= digitsTrainRows)
     return absl::InvalidArgumentError(absl::StrCat(
         path, ": ", all.rows, " rows, expected more than ", digitsTrainRows));
-  std::vector<int64_t> order =
-      shuffledRows(all.rows, digitsSplitSeed, /*epoch=*/0);
+  digits.order = shuffledRows(all.rows, digitsSplitSeed, /*epoch=*/0);
+  return digits;
+}
+
+/// A part of the digits, which are read if `digits` has none yet.
+static absl::StatusOr<Dataset> loadDigits(absl::string_view part,
+                                          const DatasetOptions &options,
+                                          std::optional<Digits> &digits) {
+  if (!digits) {
+    absl::StatusOr<Digits> read = readDigits(options);
+    if (!read.ok())
+      return read.status();
+    digits = *std::move(read);
+  }
   bool train = part == "train";
   int64_t begin = train ? 0 : digitsTrainRows;
-  int64_t rows = train ? digitsTrainRows : all.rows - digitsTrainRows;
+  int64_t rows = train ? digitsTrainRows : digits->all.rows - digitsTrainRows;
   Dataset dataset;
-  absl::StatusOr<Batch> batch = gatherBatch(all, order, begin, rows);
+  absl::StatusOr<Batch> batch =
+      gatherBatch(digits->all, digits->order, begin, rows);
   if (!batch.ok())
     return batch.status();
   dataset.arrays = std::move(batch->arrays);
@@ -249,15 +271,16 @@ std::vector<std::string> shardc::rt::dataFiles(const std::string &spec,
   return files;
 }
 
-absl::StatusOr<Dataset> shardc::rt::loadDataset(const std::string &spec,
-                                                const DatasetOptions &options) {
+static absl::StatusOr<Dataset> load(const std::string &spec,
+                                    const DatasetOptions &options,
+                                    std::optional<Digits> &digits) {
   absl::StatusOr<Dataset> dataset;
   if (spec == "synthetic:quadratic")
     dataset = makeQuadratic(options.seed);
   else if (spec == "digits" || spec == "digits:train")
-    dataset = loadDigits("train", options);
+    dataset = loadDigits("train", options, digits);
   else if (spec == "digits:test")
-    dataset = loadDigits("test", options);
+    dataset = loadDigits("test", options, digits);
   else if (absl::EndsWith(spec, ".npz"))
     dataset = loadNpz(spec, options);
   else if (absl::EndsWith(spec, ".csv"))
@@ -273,4 +296,24 @@ absl::StatusOr<Dataset> shardc::rt::loadDataset(const std::string &spec,
   if (dataset.ok())
     dataset->name = spec;
   return dataset;
+}
+
+absl::StatusOr<Dataset> shardc::rt::loadDataset(const std::string &spec,
+                                                const DatasetOptions &options) {
+  std::optional<Digits> digits;
+  return load(spec, options, digits);
+}
+
+absl::StatusOr<std::vector<Dataset>>
+shardc::rt::loadDatasets(const std::vector<std::string> &specs,
+                         const DatasetOptions &options) {
+  std::vector<Dataset> datasets;
+  std::optional<Digits> digits;
+  for (const std::string &spec : specs) {
+    absl::StatusOr<Dataset> dataset = load(spec, options, digits);
+    if (!dataset.ok())
+      return dataset.status();
+    datasets.push_back(*std::move(dataset));
+  }
+  return datasets;
 }

@@ -2,10 +2,13 @@
 
 #include "data/Npz.h"
 
+#include "base/Crc32.h"
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
 #include <algorithm>
+#include <libdeflate.h>
 #include <memory>
 #include <zip.h>
 
@@ -36,30 +39,80 @@ static absl::StatusOr<Archive> open(const std::string &path, int flags) {
              : absl::InvalidArgumentError(text);
 }
 
-/// The content of entry `index`. Read in pieces, so that a false size in the
-/// archive allocates nothing.
+/// What entry `index` has in the archive, or its content if `flags` are 0:
+/// about `expected` bytes. Read in pieces, so that a false size in the archive
+/// allocates nothing.
 static absl::StatusOr<std::string>
-readEntry(zip_t *archive, zip_uint64_t index, const std::string &what,
-          const std::function<void()> &onProgress) {
-  std::unique_ptr<zip_file_t, Close> file(zip_fopen_index(archive, index, 0));
+readInPieces(zip_t *archive, zip_uint64_t index, zip_flags_t flags,
+             uint64_t expected, const std::string &what,
+             const std::function<void()> &onProgress) {
+  std::unique_ptr<zip_file_t, Close> file(
+      zip_fopen_index(archive, index, flags));
   if (!file)
     return absl::InvalidArgumentError(
         absl::StrCat(what, ": ", zip_strerror(archive)));
+  // The first one with a byte behind the end, where the end is found.
+  constexpr size_t most = size_t(1) << 20;
+  const size_t piece = std::min<uint64_t>(expected, most - 1) + 1;
   std::string bytes;
-  constexpr size_t piece = size_t(1) << 20;
+  size_t size = 0;
   for (;;) {
-    size_t size = bytes.size();
-    bytes.resize(size + piece);
-    zip_int64_t count = zip_fread(file.get(), &bytes[size], piece);
+    if (size == bytes.size())
+      bytes.resize(size + (size == 0 ? piece : most));
+    zip_int64_t count =
+        zip_fread(file.get(), &bytes[size], bytes.size() - size);
     if (count < 0)
       return absl::InvalidArgumentError(
           absl::StrCat(what, ": damaged: ", zip_file_strerror(file.get())));
-    bytes.resize(size + count);
-    if (count == 0)
+    size += count;
+    if (count == 0) {
+      bytes.resize(size);
       return bytes;
+    }
     if (onProgress)
       onProgress();
   }
+}
+
+/// Whether the content of an entry is inflated at once: it takes a third of the
+/// time. Others come in pieces, with progress between them.
+static bool isInflatedAtOnce(const zip_stat_t &entry) {
+  constexpr zip_uint64_t known = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE |
+                                 ZIP_STAT_COMP_METHOD | ZIP_STAT_CRC |
+                                 ZIP_STAT_ENCRYPTION_METHOD;
+  // Deflate makes at most 1032 bytes of one; a larger size is false.
+  constexpr zip_uint64_t most = 64 << 20, mostOfByte = 1032;
+  return (entry.valid & known) == known &&
+         entry.comp_method == ZIP_CM_DEFLATE &&
+         entry.encryption_method == ZIP_EM_NONE && entry.size <= most &&
+         entry.size / mostOfByte <= entry.comp_size;
+}
+
+/// The content of entry `index`.
+static absl::StatusOr<std::string>
+readEntry(zip_t *archive, zip_uint64_t index, const std::string &what,
+          const std::function<void()> &onProgress) {
+  zip_stat_t entry;
+  zip_stat_init(&entry);
+  if (zip_stat_index(archive, index, 0, &entry) != 0 ||
+      !isInflatedAtOnce(entry))
+    return readInPieces(archive, index, 0, entry.size, what, onProgress);
+  absl::StatusOr<std::string> deflated = readInPieces(
+      archive, index, ZIP_FL_COMPRESSED, entry.comp_size, what, onProgress);
+  if (!deflated.ok())
+    return deflated.status();
+  std::string bytes(entry.size, '\0');
+  std::unique_ptr<libdeflate_decompressor,
+                  decltype(&libdeflate_free_decompressor)>
+      inflate(libdeflate_alloc_decompressor(), libdeflate_free_decompressor);
+  if (!inflate ||
+      libdeflate_deflate_decompress(
+          inflate.get(), deflated->data(), deflated->size(), bytes.data(),
+          bytes.size(), nullptr) != LIBDEFLATE_SUCCESS ||
+      extendCrc32(0, bytes) != entry.crc)
+    // Its words for the damage.
+    return readInPieces(archive, index, 0, entry.size, what, onProgress);
+  return bytes;
 }
 
 absl::StatusOr<std::map<std::string, absl::StatusOr<StoredArray>>>
