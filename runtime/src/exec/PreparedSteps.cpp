@@ -1,72 +1,33 @@
 //===- PreparedSteps.cpp - From the commands of a program to steps --------===//
 //
 // Every command becomes one step or several: calls for the devices that compute
-// copies of its results, with the addresses of their buffers. GEMMs of several
-// devices are merged, and factors that they share are packed by a step of their
-// own.
+// copies of its results, with the addresses of their buffers.
 //
 //===----------------------------------------------------------------------===//
 
 #include "exec/PreparedSteps.h"
 
 #include "exec/CommunicationNames.h"
-#include "exec/MergeGemms.h"
-#include "exec/MessagePlaces.h"
+#include "exec/GemmSteps.h"
+#include "exec/ProgramBuffers.h"
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
-#include <tuple>
 
 using namespace shardc::rt;
 
 namespace {
 
-/// A GEMM, with a bias and a relu, of all devices.
-struct MergedGemms {
-  const GemmCommand &command;
-  GemmCommand merged;
-  GemmTypes types;
-  std::vector<GemmPointers> calls;
-  /// One for every copy of the results, before calls were merged.
-  std::vector<int64_t> devices;
-  uint64_t firstPacked; ///< The place of its first packed factor.
-  std::shared_ptr<const PreparedGemm> first;
-  /// Adds the second and further terms of a sum; null if there are none.
-  std::shared_ptr<const PreparedGemm> added;
-
-  size_t numTerms() const { return calls[0].terms.size(); }
-  /// The different addresses of a factor in one term of all calls.
-  std::vector<char *> distinct(size_t term, bool ofA) const {
-    std::vector<char *> factors;
-    for (const GemmPointers &one : calls)
-      factors.push_back(ofA ? one.terms[term].a : one.terms[term].b);
-    std::sort(factors.begin(), factors.end());
-    factors.erase(std::unique(factors.begin(), factors.end()), factors.end());
-    return factors;
-  }
-  /// What is packed for all tiles of a term.
-  std::vector<char *> shared(size_t term) const {
-    return distinct(term, isShared(PreparedGemm::SharedFactor::A));
-  }
-  bool isShared(PreparedGemm::SharedFactor factor) const {
-    return first->sharedFactor() == factor;
-  }
-  /// The distance of packed factors.
-  uint64_t packedStride() const {
-    return (first->packedBytes() + 63) / 64 * 64;
-  }
-};
-
-class StepBuilder {
+class StepBuilder : private ProgramBuffers {
 public:
   /// All must outlive the builder.
   StepBuilder(const PlanSpec &plan, absl::Span<const DeviceSet> ranks,
               size_t number, Collectives &backend,
               const DeviceProcesses &processes)
-      : plan(plan), ranks(ranks), number(number), backend(backend),
-        processes(processes) {}
+      : ProgramBuffers(ranks, number), plan(plan), backend(backend),
+        processes(processes), gemms(*this, prepared) {}
 
   /// In the order of the list.
   absl::Status addSteps();
@@ -76,12 +37,6 @@ public:
   PreparedSteps take() { return std::move(prepared); }
 
 private:
-  const DeviceSet &devices() const { return ranks[rank]; }
-  const ProgramSpec &program() const { return programOf(rank); }
-  const ProgramSpec &programOf(int rank) const {
-    return ranks[rank].plan.programs[number];
-  }
-
   absl::Status addSteps(const PipelineStep &together);
   /// Notes the command that the steps from `first` on are of.
   void setCommand(size_t first, RankCommand place);
@@ -99,87 +54,21 @@ private:
   void addRounds(const PipelineStep &starts,
                  std::vector<PreparedCollective *> now);
   absl::Status named(const absl::Status &status, uint32_t command) const;
-  void addGemm(uint32_t command, const GemmCommand &gemm);
-  void addMergedGemms(uint32_t command, const GemmCommand &gemm);
-  void addPacking(const MergedGemms &gemms, size_t term, int64_t round);
-  void addTiles(const MergedGemms &gemms, size_t firstTerm, size_t lastTerm,
-                int64_t round);
-  void addColumnSums(const GemmCommand &gemm);
   void addLaunch(const LaunchCommand &launch);
   CollectiveSpec
   describeCollective(const CollectiveStartCommand &command) const;
   CollectiveSpec bindCollective(const PipelineStep &starts, int64_t run) const;
   const Mesh &meshOf(const PipelineStep &starts) const;
-  char *address(int64_t device, uint32_t buffer, int64_t run = 0) const {
-    return addressOn(rank, device, buffer, run);
-  }
-  char *addressOn(int rank, int64_t device, uint32_t buffer,
-                  int64_t run = 0) const;
-  /// Adds a call on `buffers` for every device that computes a copy of the
-  /// results among `operands`.
-  void bind(Step &step, const std::vector<Operand> &operands,
-            const std::vector<uint32_t> &buffers) const;
-  void setStrides(Step &step, const std::vector<uint32_t> &buffers) const;
-
   const PlanSpec &plan;
-  absl::Span<const DeviceSet> ranks;
-  size_t number;
   Collectives &backend;
   const DeviceProcesses &processes;
   PreparedSteps prepared;
-  /// Of the command that is being prepared.
-  int rank = 0;
-  /// With a pipeline.
-  std::optional<MessagePlaces> messagePlaces;
+  GemmSteps gemms;
   /// The number of the next step when a collective starts, by rank and command.
   std::map<std::pair<int, uint32_t>, size_t> startedAt;
-  /// Where packed factors of the next GEMM begin: GEMMs of one round of a
-  /// pipeline, which run together, have places of their own.
-  uint64_t nextPacked = 0;
 };
 
 } // namespace
-
-char *StepBuilder::addressOn(int rank, int64_t device, uint32_t buffer,
-                             int64_t run) const {
-  if (messagePlaces)
-    std::tie(rank, buffer) = messagePlaces->placeOf({rank, buffer});
-  return ranks[rank].memory +
-         ranks[rank].layout.offsetOf(number, buffer, device, run);
-}
-
-void StepBuilder::setStrides(Step &step,
-                             const std::vector<uint32_t> &buffers) const {
-  bool moves = false;
-  for (uint32_t buffer : buffers) {
-    step.strides.push_back(program().buffers[buffer].stride);
-    moves |= step.strides.back() > 0;
-  }
-  if (!moves)
-    step.strides.clear();
-}
-
-void StepBuilder::bind(Step &step, const std::vector<Operand> &operands,
-                       const std::vector<uint32_t> &buffers) const {
-  step.operands = buffers.size();
-  setStrides(step, buffers);
-  for (uint32_t buffer : buffers) {
-    Step::Access &access = step.accesses.emplace_back();
-    for (const Operand &operand : operands)
-      if (operand.buffer == buffer) {
-        access.bytes = program().buffers[buffer].bytes;
-        access.isWrite |= operand.isWrite;
-      }
-  }
-  step.devices = devices().layout.devicesFor(number, operands);
-  for (int64_t device : step.devices) {
-    step.calls.push_back(
-        {devices().contexts.data() + device * devices().contextStride,
-         step.table.size()});
-    for (uint32_t buffer : buffers)
-      step.table.push_back(address(device, buffer));
-  }
-}
 
 static Step::Part describePart(const LaunchCommand &launch,
                                const LaunchPart &part) {
@@ -239,155 +128,6 @@ void StepBuilder::addLaunch(const LaunchCommand &launch) {
     step.tiles = (step.last - step.first + launch.grain - 1) / launch.grain;
     bind(step, operands, launch.buffers);
   }
-}
-
-/// Packs the shared factors of a term, each once.
-void StepBuilder::addPacking(const MergedGemms &gemms, size_t term,
-                             int64_t round) {
-  Step &step = prepared.steps.emplace_back();
-  step.kind = Step::Kind::Pack;
-  step.devices = gemms.devices;
-  step.gemm = term == 0 ? gemms.first : gemms.added;
-  step.round = round;
-  step.tiles = step.gemm->numPackTasks(round);
-  step.hasPacked = true;
-  step.operands = 2;
-  bool isA = gemms.isShared(PreparedGemm::SharedFactor::A);
-  const GemmCommand &merged = gemms.merged;
-  uint64_t bytes = merged.batch * merged.k * (isA ? merged.m : merged.n) *
-                   byteSize(gemms.types.factors);
-  step.accesses = {{bytes, false}, {step.gemm->packedBytes(), true}};
-  setStrides(step, {isA ? gemms.command.a : gemms.command.b});
-  if (!step.strides.empty())
-    step.strides.push_back(0);
-  std::vector<char *> factors = gemms.shared(term);
-  for (size_t i = 0; i < factors.size(); ++i) {
-    step.calls.push_back({nullptr, step.table.size()});
-    uint64_t place = gemms.firstPacked + i * gemms.packedStride();
-    step.table.insert(step.table.end(),
-                      {factors[i], reinterpret_cast<void *>(place)});
-  }
-  nextPacked = gemms.firstPacked + factors.size() * gemms.packedStride();
-  prepared.packedBytes = std::max(prepared.packedBytes, nextPacked);
-}
-
-/// The tiles of the terms [firstTerm, lastTerm), of which several are not
-/// packed.
-void StepBuilder::addTiles(const MergedGemms &gemms, size_t firstTerm,
-                           size_t lastTerm, int64_t round) {
-  Step &step = prepared.steps.emplace_back();
-  const GemmCommand &command = gemms.command, &merged = gemms.merged;
-  step.kind = Step::Kind::Gemm;
-  step.devices = gemms.devices;
-  step.flops = 2.0 * merged.batch * merged.m * merged.n * merged.k *
-               gemms.calls.size() * (lastTerm - firstTerm) /
-               gemms.first->numRounds();
-  step.gemm = firstTerm == 0 ? gemms.first : gemms.added;
-  step.addTerm = gemms.added;
-  step.round = round;
-  step.tiles = step.gemm->numTiles();
-  step.hasBias = command.bias >= 0;
-  step.hasPacked = !gemms.isShared(PreparedGemm::SharedFactor::None);
-  std::vector<uint32_t> buffers;
-  uint64_t factor = merged.batch * byteSize(gemms.types.factors);
-  for (size_t term = firstTerm; term < lastTerm; ++term) {
-    buffers.insert(buffers.end(), {command.a, command.b});
-    step.accesses.push_back({merged.m * merged.k * factor, false});
-    step.accesses.push_back({merged.k * merged.n * factor, false});
-  }
-  buffers.push_back(command.c);
-  uint64_t result = merged.batch * byteSize(gemms.types.result);
-  step.accesses.push_back({merged.m * merged.n * result, true});
-  if (step.hasBias) {
-    buffers.push_back(command.bias);
-    step.accesses.push_back({program().buffers[command.bias].bytes, false});
-  }
-  setStrides(step, buffers);
-  step.operands = buffers.size();
-  std::vector<char *> shared;
-  if (step.hasPacked) {
-    shared = gemms.shared(firstTerm);
-    step.accesses.push_back({step.gemm->packedBytes(), false});
-    ++step.operands;
-    if (!step.strides.empty())
-      step.strides.push_back(0);
-  }
-  for (const GemmPointers &one : gemms.calls) {
-    step.calls.push_back({nullptr, step.table.size()});
-    for (size_t term = firstTerm; term < lastTerm; ++term)
-      step.table.insert(step.table.end(),
-                        {one.terms[term].a, one.terms[term].b});
-    step.table.push_back(one.c);
-    if (step.hasBias)
-      step.table.push_back(one.bias);
-    if (step.hasPacked) {
-      const GemmPointers::Factors &factors = one.terms[firstTerm];
-      char *own =
-          gemms.isShared(PreparedGemm::SharedFactor::A) ? factors.a : factors.b;
-      size_t place = absl::c_lower_bound(shared, own) - shared.begin();
-      step.table.push_back(reinterpret_cast<void *>(
-          gemms.firstPacked + place * gemms.packedStride()));
-    }
-  }
-}
-
-/// The GEMM itself, with a bias and a relu, for all devices.
-void StepBuilder::addMergedGemms(uint32_t command, const GemmCommand &gemm) {
-  MergedGemms gemms{gemm,    gemm,   program().typesOf(gemm),
-                    {},      {},     nextPacked,
-                    nullptr, nullptr};
-  std::vector<int64_t> of = devices().layout.devicesFor(
-      number, operandsOf(program(), program().commands[command]));
-  std::vector<std::vector<int64_t>> terms =
-      devices().layout.termsOf(number, command, of);
-  gemms.devices = of;
-  for (size_t i = 0; i < of.size(); ++i) {
-    GemmPointers &one = gemms.calls.emplace_back();
-    for (int64_t device : terms[i])
-      one.terms.push_back({address(device, gemm.a), address(device, gemm.b)});
-    one.c = address(of[i], gemm.c);
-    one.bias = gemm.bias >= 0 ? address(of[i], gemm.bias) : nullptr;
-  }
-  mergeGemms(gemms.merged, gemms.types, gemms.calls);
-
-  GemmCalls calls{
-      static_cast<int64_t>(gemms.calls.size()),
-      static_cast<int64_t>(gemms.distinct(0, /*ofA=*/true).size()),
-      static_cast<int64_t>(gemms.distinct(0, /*ofA=*/false).size())};
-  gemms.first = PreparedGemm::prepare(gemms.merged, gemms.types, calls);
-  if (gemms.numTerms() > 1) {
-    GemmCommand added = gemms.merged;
-    added.accumulate = true;
-    gemms.added = PreparedGemm::prepare(added, gemms.types, calls);
-  }
-  int64_t rounds = gemms.first->numRounds();
-  if (gemms.isShared(PreparedGemm::SharedFactor::None)) {
-    for (int64_t round = 0; round < rounds; ++round)
-      addTiles(gemms, 0, gemms.numTerms(), round);
-    return;
-  }
-  for (size_t term = 0; term < gemms.numTerms(); ++term)
-    for (int64_t round = 0; round < rounds; ++round) {
-      addPacking(gemms, term, round);
-      addTiles(gemms, term, term + 1, round);
-    }
-}
-
-/// The step behind a GEMM with sums over the columns of one of its factors.
-void StepBuilder::addColumnSums(const GemmCommand &gemm) {
-  Step &step = prepared.steps.emplace_back();
-  step.kind = Step::Kind::ColumnSums;
-  step.columnSums.emplace(gemm, program().typesOf(gemm));
-  step.tiles = step.columnSums->numTiles();
-  uint32_t matrix = gemm.columnSumsOf == Summed::A ? gemm.a : gemm.b;
-  uint32_t sums = gemm.columnSums;
-  bind(step, {{matrix, false}, {sums, true}}, {matrix, sums});
-}
-
-void StepBuilder::addGemm(uint32_t command, const GemmCommand &gemm) {
-  addMergedGemms(command, gemm);
-  if (gemm.columnSums >= 0)
-    addColumnSums(gemm);
 }
 
 /// The collective without the addresses of its tensors.
@@ -652,7 +392,7 @@ absl::Status StepBuilder::addStep(uint32_t number, int64_t runs) {
     return absl::OkStatus();
   }
   if (auto *gemm = std::get_if<GemmCommand>(&command.operation)) {
-    addGemm(number, *gemm);
+    gemms.add(number, *gemm);
     return absl::OkStatus();
   }
   Step step;
@@ -758,7 +498,7 @@ absl::Status StepBuilder::addSteps(const PipelineOrder &order) {
   std::vector<std::pair<int64_t, size_t>> places;
   for (size_t i = 0; i < order.steps.size(); ++i) {
     if (i > 0 && order.rounds[i] != order.rounds[i - 1])
-      nextPacked = 0;
+      gemms.beginRound();
     size_t first = prepared.steps.size();
     if (absl::Status status = addSteps(order.steps[i]); !status.ok())
       return status;
@@ -799,7 +539,7 @@ absl::Status StepBuilder::addSteps() {
   uint32_t left = 0;
   for (size_t i = 0; i < program().commands.size(); ++i) {
     int64_t runs = left > 0 ? prepared.steps[loop].runs : 1;
-    nextPacked = 0;
+    gemms.beginRound();
     size_t first = prepared.steps.size();
     if (absl::Status status = addStep(i, runs); !status.ok())
       return named(status, i);

@@ -1,0 +1,198 @@
+//===- GemmSteps.cpp - The steps of GEMMs ---------------------------------===//
+
+#include "exec/GemmSteps.h"
+
+#include "exec/MergeGemms.h"
+
+#include "absl/algorithm/container.h"
+
+#include <algorithm>
+
+using namespace shardc::rt;
+
+/// A GEMM, with a bias and a relu, of all devices.
+struct GemmSteps::Merged {
+  const GemmCommand &command;
+  GemmCommand merged;
+  GemmTypes types;
+  std::vector<GemmPointers> calls;
+  /// One for every copy of the results, before calls were merged.
+  std::vector<int64_t> devices;
+  uint64_t firstPacked; ///< The place of its first packed factor.
+  std::shared_ptr<const PreparedGemm> first;
+  /// Adds the second and further terms of a sum; null if there are none.
+  std::shared_ptr<const PreparedGemm> added;
+
+  size_t numTerms() const { return calls[0].terms.size(); }
+  /// The different addresses of a factor in one term of all calls.
+  std::vector<char *> distinct(size_t term, bool ofA) const {
+    std::vector<char *> factors;
+    for (const GemmPointers &one : calls)
+      factors.push_back(ofA ? one.terms[term].a : one.terms[term].b);
+    std::sort(factors.begin(), factors.end());
+    factors.erase(std::unique(factors.begin(), factors.end()), factors.end());
+    return factors;
+  }
+  /// What is packed for all tiles of a term.
+  std::vector<char *> shared(size_t term) const {
+    return distinct(term, isShared(PreparedGemm::SharedFactor::A));
+  }
+  bool isShared(PreparedGemm::SharedFactor factor) const {
+    return first->sharedFactor() == factor;
+  }
+  /// The distance of packed factors.
+  uint64_t packedStride() const {
+    return (first->packedBytes() + 63) / 64 * 64;
+  }
+};
+
+/// Packs the shared factors of a term, each once.
+void GemmSteps::addPacking(const Merged &gemms, size_t term, int64_t round) {
+  Step &step = prepared.steps.emplace_back();
+  step.kind = Step::Kind::Pack;
+  step.devices = gemms.devices;
+  step.gemm = term == 0 ? gemms.first : gemms.added;
+  step.round = round;
+  step.tiles = step.gemm->numPackTasks(round);
+  step.hasPacked = true;
+  step.operands = 2;
+  bool isA = gemms.isShared(PreparedGemm::SharedFactor::A);
+  const GemmCommand &merged = gemms.merged;
+  uint64_t bytes = merged.batch * merged.k * (isA ? merged.m : merged.n) *
+                   byteSize(gemms.types.factors);
+  step.accesses = {{bytes, false}, {step.gemm->packedBytes(), true}};
+  buffers.setStrides(step, {isA ? gemms.command.a : gemms.command.b});
+  if (!step.strides.empty())
+    step.strides.push_back(0);
+  std::vector<char *> factors = gemms.shared(term);
+  for (size_t i = 0; i < factors.size(); ++i) {
+    step.calls.push_back({nullptr, step.table.size()});
+    uint64_t place = gemms.firstPacked + i * gemms.packedStride();
+    step.table.insert(step.table.end(),
+                      {factors[i], reinterpret_cast<void *>(place)});
+  }
+  nextPacked = gemms.firstPacked + factors.size() * gemms.packedStride();
+  prepared.packedBytes = std::max(prepared.packedBytes, nextPacked);
+}
+
+/// The tiles of the terms [firstTerm, lastTerm), of which several are not
+/// packed.
+void GemmSteps::addTiles(const Merged &gemms, size_t firstTerm, size_t lastTerm,
+                         int64_t round) {
+  Step &step = prepared.steps.emplace_back();
+  const GemmCommand &command = gemms.command, &merged = gemms.merged;
+  step.kind = Step::Kind::Gemm;
+  step.devices = gemms.devices;
+  step.flops = 2.0 * merged.batch * merged.m * merged.n * merged.k *
+               gemms.calls.size() * (lastTerm - firstTerm) /
+               gemms.first->numRounds();
+  step.gemm = firstTerm == 0 ? gemms.first : gemms.added;
+  step.addTerm = gemms.added;
+  step.round = round;
+  step.tiles = step.gemm->numTiles();
+  step.hasBias = command.bias >= 0;
+  step.hasPacked = !gemms.isShared(PreparedGemm::SharedFactor::None);
+  std::vector<uint32_t> numbers;
+  uint64_t factor = merged.batch * byteSize(gemms.types.factors);
+  for (size_t term = firstTerm; term < lastTerm; ++term) {
+    numbers.insert(numbers.end(), {command.a, command.b});
+    step.accesses.push_back({merged.m * merged.k * factor, false});
+    step.accesses.push_back({merged.k * merged.n * factor, false});
+  }
+  numbers.push_back(command.c);
+  uint64_t result = merged.batch * byteSize(gemms.types.result);
+  step.accesses.push_back({merged.m * merged.n * result, true});
+  if (step.hasBias) {
+    numbers.push_back(command.bias);
+    step.accesses.push_back(
+        {buffers.program().buffers[command.bias].bytes, false});
+  }
+  buffers.setStrides(step, numbers);
+  step.operands = numbers.size();
+  std::vector<char *> shared;
+  if (step.hasPacked) {
+    shared = gemms.shared(firstTerm);
+    step.accesses.push_back({step.gemm->packedBytes(), false});
+    ++step.operands;
+    if (!step.strides.empty())
+      step.strides.push_back(0);
+  }
+  for (const GemmPointers &one : gemms.calls) {
+    step.calls.push_back({nullptr, step.table.size()});
+    for (size_t term = firstTerm; term < lastTerm; ++term)
+      step.table.insert(step.table.end(),
+                        {one.terms[term].a, one.terms[term].b});
+    step.table.push_back(one.c);
+    if (step.hasBias)
+      step.table.push_back(one.bias);
+    if (step.hasPacked) {
+      const GemmPointers::Factors &factors = one.terms[firstTerm];
+      char *own =
+          gemms.isShared(PreparedGemm::SharedFactor::A) ? factors.a : factors.b;
+      size_t place = absl::c_lower_bound(shared, own) - shared.begin();
+      step.table.push_back(reinterpret_cast<void *>(
+          gemms.firstPacked + place * gemms.packedStride()));
+    }
+  }
+}
+
+/// The GEMM itself, with a bias and a relu, for all devices.
+void GemmSteps::addMerged(uint32_t command, const GemmCommand &gemm) {
+  Merged gemms{gemm,    gemm,   buffers.program().typesOf(gemm),
+               {},      {},     nextPacked,
+               nullptr, nullptr};
+  std::vector<int64_t> of = buffers.devices().layout.devicesFor(
+      buffers.number,
+      operandsOf(buffers.program(), buffers.program().commands[command]));
+  std::vector<std::vector<int64_t>> terms =
+      buffers.devices().layout.termsOf(buffers.number, command, of);
+  gemms.devices = of;
+  for (size_t i = 0; i < of.size(); ++i) {
+    GemmPointers &one = gemms.calls.emplace_back();
+    for (int64_t device : terms[i])
+      one.terms.push_back(
+          {buffers.address(device, gemm.a), buffers.address(device, gemm.b)});
+    one.c = buffers.address(of[i], gemm.c);
+    one.bias = gemm.bias >= 0 ? buffers.address(of[i], gemm.bias) : nullptr;
+  }
+  mergeGemms(gemms.merged, gemms.types, gemms.calls);
+
+  GemmCalls calls{
+      static_cast<int64_t>(gemms.calls.size()),
+      static_cast<int64_t>(gemms.distinct(0, /*ofA=*/true).size()),
+      static_cast<int64_t>(gemms.distinct(0, /*ofA=*/false).size())};
+  gemms.first = PreparedGemm::prepare(gemms.merged, gemms.types, calls);
+  if (gemms.numTerms() > 1) {
+    GemmCommand added = gemms.merged;
+    added.accumulate = true;
+    gemms.added = PreparedGemm::prepare(added, gemms.types, calls);
+  }
+  int64_t rounds = gemms.first->numRounds();
+  if (gemms.isShared(PreparedGemm::SharedFactor::None)) {
+    for (int64_t round = 0; round < rounds; ++round)
+      addTiles(gemms, 0, gemms.numTerms(), round);
+    return;
+  }
+  for (size_t term = 0; term < gemms.numTerms(); ++term)
+    for (int64_t round = 0; round < rounds; ++round) {
+      addPacking(gemms, term, round);
+      addTiles(gemms, term, term + 1, round);
+    }
+}
+
+/// The step behind a GEMM with sums over the columns of one of its factors.
+void GemmSteps::addColumnSums(const GemmCommand &gemm) {
+  Step &step = prepared.steps.emplace_back();
+  step.kind = Step::Kind::ColumnSums;
+  step.columnSums.emplace(gemm, buffers.program().typesOf(gemm));
+  step.tiles = step.columnSums->numTiles();
+  uint32_t matrix = gemm.columnSumsOf == Summed::A ? gemm.a : gemm.b;
+  uint32_t sums = gemm.columnSums;
+  buffers.bind(step, {{matrix, false}, {sums, true}}, {matrix, sums});
+}
+
+void GemmSteps::add(uint32_t command, const GemmCommand &gemm) {
+  addMerged(command, gemm);
+  if (gemm.columnSums >= 0)
+    addColumnSums(gemm);
+}

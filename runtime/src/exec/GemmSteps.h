@@ -1,0 +1,48 @@
+//===- GemmSteps.h - The steps of GEMMs -------------------------*- C++ -*-===//
+//
+// GEMMs of several devices are merged, and factors that they share are packed
+// by a step of their own.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_SRC_EXEC_GEMMSTEPS_H
+#define SHARDC_RT_SRC_EXEC_GEMMSTEPS_H
+
+#include "exec/ProgramBuffers.h"
+
+namespace shardc::rt {
+
+/// Makes steps of the GEMMs of a program. Not thread-safe.
+class GemmSteps {
+public:
+  /// Adds them to `prepared`. Borrows both.
+  GemmSteps(const ProgramBuffers &buffers, PreparedSteps &prepared)
+      : buffers(buffers), prepared(prepared) {}
+
+  /// The steps of `gemm`, command number `command` of the rank that `buffers`
+  /// is at, for all devices that compute copies of its results.
+  void add(uint32_t command, const GemmCommand &gemm);
+
+  /// Packed factors begin at the first place again: no GEMM that follows runs
+  /// together with one that was added before.
+  void beginRound() { nextPacked = 0; }
+
+private:
+  struct Merged;
+
+  void addMerged(uint32_t command, const GemmCommand &gemm);
+  void addPacking(const Merged &gemms, size_t term, int64_t round);
+  void addTiles(const Merged &gemms, size_t firstTerm, size_t lastTerm,
+                int64_t round);
+  void addColumnSums(const GemmCommand &gemm);
+
+  const ProgramBuffers &buffers;
+  PreparedSteps &prepared;
+  /// Where packed factors of the next GEMM begin: GEMMs of one round of a
+  /// pipeline, which run together, have places of their own.
+  uint64_t nextPacked = 0;
+};
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_SRC_EXEC_GEMMSTEPS_H
