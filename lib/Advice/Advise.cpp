@@ -7,8 +7,10 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <thread>
+#include <tuple>
 
 using namespace shardc;
 
@@ -36,7 +38,9 @@ public:
       candidate.regather = request.isRegatherGiven;
       advice.plans.emplace_back().candidate = std::move(candidate);
     }
-    forAll(0, advice.plans.size(), [&](AdvisedPlan &plan) { bound(plan); });
+    forAll(0, advice.plans.size(), [&](AdvisedPlan &plan) {
+      plan.bound = getBound(plan.candidate, plan.error);
+    });
     // The most promising first, so that the others need not be compiled, and
     // searches last, which take longest.
     llvm::stable_sort(advice.plans, [](const auto &lhs, const auto &rhs) {
@@ -49,16 +53,22 @@ public:
     });
     // When the others are known: it takes many plans.
     auto end = std::stable_partition(
-        advice.plans.begin(), advice.plans.end(), [](const auto &plan) {
-          return plan.outcome == Outcome::TooLarge && plan.price;
+        advice.plans.begin(), advice.plans.end(), [&](const auto &plan) {
+          return plan.outcome == Outcome::TooLarge &&
+                 plan.bound.stateBytes <= advice.memoryLimit;
         });
+    auto getSeconds = [](const AdvisedPlan &plan) {
+      return std::make_pair(plan.candidate.isCheapest(),
+                            plan.price ? plan.price->seconds
+                                       : plan.bound.seconds);
+    };
     std::stable_sort(advice.plans.begin(), end,
-                     [](const auto &lhs, const auto &rhs) {
-                       return lhs.price->seconds < rhs.price->seconds;
+                     [&](const auto &lhs, const auto &rhs) {
+                       return getSeconds(lhs) < getSeconds(rhs);
                      });
     inWaves(end - advice.plans.begin(), [&](AdvisedPlan &plan, double limit) {
       // What saves memory takes time, and it takes too long already.
-      if (plan.price->seconds <= limit)
+      if (getSeconds(plan).second <= limit)
         saveMemory(plan, limit);
     });
     advice.numCompiled = numCompiled;
@@ -102,12 +112,49 @@ private:
     request.progress(numBegun++, advice.plans.size(), candidate.getName());
   }
 
-  void bound(AdvisedPlan &plan) {
-    llvm::Expected<Trial> trial = Trial::make(model, plan.candidate);
+  /// The bounds of `candidate`; none, with `error`, if annotations do not suit.
+  LowerBound getBound(const Candidate &candidate, std::string &error,
+                      llvm::ArrayRef<int64_t> stages = {}) const {
+    llvm::Expected<Trial> trial = Trial::make(model, candidate);
     if (trial)
-      plan.bound = trial->getLowerBound(advice.facts);
+      return trial->getLowerBound(advice.facts, stages);
+    error = llvm::toString(trial.takeError());
+    return {};
+  }
+
+  /// Whether the bounds of `candidate` leave it out, which get tighter for that
+  /// where it is a pipeline: its stages are found then.
+  bool isLeftOut(const Candidate &candidate, double limit, LowerBound &bound) {
+    auto isAbove = [&] {
+      return bound.seconds > limit || bound.memoryBytes > advice.memoryLimit;
+    };
+    if (isAbove() || candidate.getStages() == 1)
+      return isAbove();
+    std::vector<int64_t> stages = getStages(candidate);
+    std::string error;
+    if (!stages.empty())
+      bound = getBound(candidate, error, stages);
+    return isAbove();
+  }
+
+  /// The stages of the layers in the plan of `candidate`: the same on every
+  /// mesh, since ops have the same times. Empty if they are not found.
+  std::vector<int64_t> getStages(const Candidate &candidate) {
+    auto key = std::make_tuple(candidate.schedule, candidate.getStages(),
+                               candidate.virtualStages, candidate.microbatches);
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (auto found = stagesOfLayers.find(key); found != stagesOfLayers.end())
+        return found->second;
+    }
+    std::vector<int64_t> stages;
+    if (llvm::Expected<Trial> trial = Trial::make(model, candidate))
+      stages = trial->assignStages();
     else
-      plan.error = llvm::toString(trial.takeError());
+      llvm::consumeError(trial.takeError());
+    std::lock_guard<std::mutex> lock(mutex);
+    stagesOfLayers.emplace(std::move(key), stages);
+    return stages;
   }
 
   /// The time that a plan has to beat to be among those that are printed.
@@ -157,12 +204,13 @@ private:
   void tryOut(AdvisedPlan &plan, double limit) {
     if (!plan.error.empty())
       return;
-    if (plan.bound.memoryBytes > advice.memoryLimit) {
+    if (plan.bound.stateBytes > advice.memoryLimit) {
       plan.outcome = Outcome::TooLarge;
       return;
     }
-    if (plan.bound.seconds > limit) {
-      plan.outcome = Outcome::Slower;
+    if (isLeftOut(plan.candidate, limit, plan.bound)) {
+      plan.outcome =
+          plan.bound.seconds > limit ? Outcome::Slower : Outcome::TooLarge;
       return;
     }
     std::optional<Price> price =
@@ -217,30 +265,52 @@ private:
     const std::optional<Price> given = plan.price;
     double before = std::numeric_limits<double>::infinity();
     for (;; variant.microbatches *= 2) {
+      bool isLast = isPipeline || request.limits.microbatches > 0 ||
+                    2 * variant.microbatches > rows;
       std::string error;
-      std::optional<Price> price =
-          variant.getChoices() == choices
-              ? given
-              : compile(variant, limit, /*saves=*/true, error);
+      std::optional<Price> price = given;
+      if (variant.getChoices() != choices || !given) {
+        LowerBound bound = getBound(variant, error);
+        if (!error.empty())
+          return;
+        if (isLeftOut(variant, limit, bound)) {
+          if (bound.seconds > limit)
+            return;
+          offer(variant, bound, plan);
+          if (isLast)
+            return;
+          continue;
+        }
+        price = compile(variant, limit, /*saves=*/true, error);
+      }
       if (!price || !price->isCompiled)
         return;
       offer(variant, *price, plan);
       bool isSaving = price->peakBytes < 0.98 * before;
       before = price->peakBytes;
-      if (fits(*price) || !isSaving || price->seconds > limit || isPipeline ||
-          request.limits.microbatches > 0 || 2 * variant.microbatches > rows)
+      if (fits(*price) || !isSaving || price->seconds > limit || isLast)
         return;
     }
+  }
+
+  /// Takes the one with the least bound, as long as none was compiled.
+  static void offer(const Candidate &candidate, const LowerBound &bound,
+                    AdvisedPlan &plan) {
+    if (plan.price || bound.memoryBytes >= plan.bound.memoryBytes)
+      return;
+    plan.candidate = candidate;
+    plan.bound = bound;
   }
 
   /// Takes the fastest that fits, or else the smallest.
   void offer(const Candidate &candidate, const Price &price,
              AdvisedPlan &plan) const {
     bool isBetter =
-        fits(price) != plan.fits()
-            ? fits(price)
-            : (plan.fits() ? price.seconds < plan.price->seconds
-                           : price.peakBytes < plan.price->peakBytes);
+        !plan.price ||
+        (fits(price) != plan.fits()
+             ? fits(price)
+             : (plan.fits() ? price.seconds < plan.price->seconds
+                            : price.peakBytes < plan.price->peakBytes));
     if (!isBetter)
       return;
     plan.candidate = candidate;
@@ -259,6 +329,10 @@ private:
 
   const AdviceRequest &request;
   StageCutCache stageCuts;
+  /// By schedule, ranks, stages of each and microbatches.
+  std::map<std::tuple<std::string, int64_t, int64_t, int64_t>,
+           std::vector<int64_t>>
+      stagesOfLayers;
   ModelToShard model;
   Advice &advice;
   std::mutex mutex;

@@ -76,13 +76,20 @@ static std::string getRemedy(const Advice &advice, const AdvisedPlan &plan) {
 
 static std::string explainSize(const Advice &advice, const AdvisedPlan &plan) {
   double limit = advice.memoryLimit;
-  if (!plan.price)
+  if (!plan.price && plan.bound.stateBytes > limit)
     return llvm::formatv(
         "does not fit: parameters and states alone take {0}, {1} more than a "
         "device has; {2}",
-        getBytesText(plan.bound.memoryBytes),
-        getBytesText(plan.bound.memoryBytes - limit), getRemedy(advice, plan));
+        getBytesText(plan.bound.stateBytes),
+        getBytesText(plan.bound.stateBytes - limit), getRemedy(advice, plan));
   std::string choices = plan.candidate.getChoices();
+  if (!plan.price)
+    return llvm::formatv("does not fit: needs at least {0}{1}, {2} more than a "
+                         "device has; {3}",
+                         getBytesText(plan.bound.memoryBytes),
+                         choices.empty() ? "" : " even with " + choices,
+                         getBytesText(plan.bound.memoryBytes - limit),
+                         getRemedy(advice, plan));
   return llvm::formatv("does not fit: needs {0}{1}, {2} more than a device "
                        "has; {3}",
                        getBytesText(plan.price->peakBytes),

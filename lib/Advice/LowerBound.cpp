@@ -2,6 +2,9 @@
 
 #include "shardc/Advice/LowerBound.h"
 
+#include "Layers.h"
+#include "MemoryBound.h"
+
 #include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Analysis/ModulePipeline.h"
 #include "shardc/Analysis/ModuleQueries.h"
@@ -9,128 +12,16 @@
 #include "shardc/Dialect/Shardc/IR/Pipeline.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
-#include "shardc/Dialect/Shardc/IR/TensorValues.h"
 #include "shardc/Models/AnnotateStrategy.h"
-#include "shardc/Models/LayerRoles.h"
+#include "shardc/PipelineSchedules/SimulateSchedule.h"
 #include "shardc/Report/TimeEstimate.h"
 
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 using namespace mlir;
 using namespace shardc;
-
-static double getElements(Value value) {
-  return static_cast<double>(getTensorType(value).getNumElements());
-}
-
-static double getBytesOf(Type type) {
-  auto tensor = cast<RankedTensorType>(type);
-  return static_cast<double>(tensor.getNumElements() *
-                             getElementBytes(tensor.getElementType()));
-}
-
-namespace {
-
-/// A GEMM with a parameter as second factor.
-struct Layer {
-  /// Elements of the whole input, weight and result.
-  double input, weight, result;
-  /// Whether the gradient of its input is computed.
-  bool hasInputGradient;
-  /// Whether tensor parallelism shards it by row; else by column.
-  bool isByRow;
-  /// Elements that devices along the axis of tensor parallelism have to sum up,
-  /// at the least, once for each reduce-scatter and each all-gather, and the
-  /// number of these.
-  double sumElements = 0, sumSteps = 0;
-
-  /// M·N·K: a matrix of M x K times one of K x N has this squared for the
-  /// product of the sizes of all three.
-  double getFlops() const {
-    return (hasInputGradient ? 6 : 4) * std::sqrt(input * weight * result);
-  }
-};
-
-/// The layers of a loss function, in order.
-class Layers {
-public:
-  explicit Layers(func::FuncOp loss) : roles(loss) {
-    for (BlockArgument argument : loss.getArguments())
-      if (isa_and_nonnull<ParameterAttr>(
-              getRole(loss, argument.getArgNumber())))
-        trained.insert(argument);
-    for (Operation &op : loss.getBody().front().without_terminator()) {
-      visit(&op);
-      if (llvm::any_of(op.getOperands(), [&](Value operand) {
-            return trained.contains(operand);
-          }))
-        trained.insert(op.result_begin(), op.result_end());
-    }
-    for (size_t number : byRow) {
-      Layer &layer = list[number];
-      double times = gathered.contains(number) ? 2 : 1;
-      layer.sumElements += times * layer.result;
-      layer.sumSteps += times;
-    }
-  }
-
-  std::vector<Layer> list;
-
-private:
-  void visit(Operation *op) {
-    auto weight = op->getNumOperands() > 1 && isa<LinearOp, DotGeneralOp>(op)
-                      ? dyn_cast<BlockArgument>(op->getOperand(1))
-                      : BlockArgument();
-    std::optional<int64_t> role = weight ? roles.lookup(weight) : std::nullopt;
-    if (!role) {
-      if (op->getNumOperands() == 1 && op->getNumResults() == 1)
-        if (auto summed = summedBy.find(op->getOperand(0));
-            summed != summedBy.end())
-          summedBy.try_emplace(op->getResult(0), size_t(summed->second));
-      return;
-    }
-    Value input = op->getOperand(0), result = op->getResult(0);
-    size_t number = list.size();
-    list.push_back({getElements(input), getElements(weight),
-                    getElements(result), trained.contains(input),
-                    /*isByRow=*/*role == 1});
-    if (*role == 1) {
-      // A sum that is added to another may wait for it.
-      if (llvm::any_of(result.getUsers(),
-                       [](Operation *user) { return isa<AddOp>(user); }))
-        return;
-      byRow.push_back(number);
-      summedBy[result] = number;
-    } else if (auto summed = summedBy.find(input); summed != summedBy.end()) {
-      // Its input is whole again, and so is the gradient of that.
-      gathered.insert(summed->second);
-      if (inputs.insert(input).second) {
-        list[number].sumElements += 2 * getElements(input);
-        list[number].sumSteps += 2;
-      }
-    }
-  }
-
-  LayerRoles roles;
-  /// Values that depend on a parameter.
-  llvm::DenseSet<Value> trained;
-  /// The layer by row whose sum a value is made of, one by one elements.
-  llvm::DenseMap<Value, size_t> summedBy;
-  llvm::DenseSet<size_t> gathered;
-  llvm::DenseSet<Value> inputs;
-  std::vector<size_t> byRow;
-};
-
-} // namespace
-
-/// The number of devices that divide a tensor annotated by `sharding`.
-static double getShards(MeshOp mesh, ShardingAttr sharding) {
-  double shards = 1;
-  for (int64_t dim = 0; sharding && dim < sharding.getRank(); ++dim)
-    shards *= mesh.getNumShards(sharding.getAxes(dim));
-  return shards;
-}
 
 /// Whether `costs` divide into `parts` runs of neighbours, none above `most`.
 static bool canDivide(ArrayRef<double> costs, int64_t parts, double most) {
@@ -168,33 +59,238 @@ static double getLargestShare(std::vector<double> costs, int64_t ranks,
                   std::accumulate(costs.begin(), costs.begin() + most, 0.0));
 }
 
+/// What gathers of weights for each microbatch send, in elements, and the
+/// number of them: those for the forward pass, and those for gradients of
+/// inputs, but for the last layer, which can use the same.
+static std::pair<double, double> getGathers(ArrayRef<Layer> layers,
+                                            const Candidate &candidate) {
+  Strategy strategy = candidate.getStrategy();
+  double elements = 0, number = 0;
+  if (!candidate.regather || strategy.parameterAxis.empty())
+    return {0, 0};
+  llvm::DenseSet<Value> weights;
+  for (const Layer &layer : layers) {
+    // The first layer's weight is gathered once.
+    if (!layer.hasInputGradient || !weights.insert(layer.argument).second)
+      continue;
+    double times =
+        candidate.microbatches * (&layer == &layers.back() ? 1.0 : 2.0);
+    elements += times * layer.weight;
+    number += times;
+  }
+  return {elements, number};
+}
+
+namespace {
+
+/// Seconds of a device, for all microbatches.
+struct LayerSeconds {
+  /// The forward pass and gradients of inputs; gradients of weights; the sums
+  /// of tensor parallelism.
+  double rows = 0, weights = 0, sums = 0;
+  /// Of `rows`, the forward pass.
+  double forward = 0;
+
+  double getAll() const { return rows + weights + sums; }
+};
+
+/// The seconds of layers on a device that has all of the stage they are in.
+class LayerModel {
+public:
+  LayerModel(const ModelFacts &facts, const Candidate &candidate,
+             const Machine &machine, bool isNarrow, double modelSize,
+             double devicesOfStage)
+      : candidate(candidate), strategy(candidate.getStrategy()),
+        machine(machine), elementBytes(isNarrow ? 2 : 4), modelSize(modelSize),
+        rows(candidate.getRowShards()) {
+    // The rate of the type that multiplies fastest.
+    double rate = std::max(
+        machine.getMatmulFlopsPerSecond(ComputeType::F32),
+        isNarrow ? machine.getMatmulFlopsPerSecond(ComputeType::BF16) : 0);
+    double rowsPerShard = std::ceil(facts.batchSize / rows);
+    padding = rowsPerShard * rows / facts.batchSize;
+    secondsPerFlop = padding / devicesOfStage / rate;
+  }
+
+  LayerSeconds getSeconds(const Layer &layer) const {
+    LayerSeconds seconds;
+    double once = getForwardSeconds(layer);
+    seconds.rows = (layer.hasInputGradient ? 2 : 1) * once;
+    seconds.forward = once;
+    double microbatches = candidate.microbatches;
+    // Sums over microbatches are read and written in the parameter's type.
+    double weightBytes = microbatches > 1 ? (2 * microbatches - 1) *
+                                                layer.weightBytes / layer.weight
+                                          : elementBytes;
+    seconds.weights =
+        layer.getForwardFlops() * secondsPerFlop +
+        (getRowBytes(layer) + layer.weight / modelSize * weightBytes) /
+            machine.memoryBytesPerSecond;
+    if (modelSize > 1 && layer.sumSteps > 0) {
+      const Link &link = machine.getLink(strategy.modelAxis);
+      seconds.sums = (modelSize - 1) / modelSize * layer.sumElements * padding /
+                         rows * elementBytes / link.bytesPerSecond +
+                     microbatches * layer.sumSteps *
+                         std::ceil(std::log2(modelSize)) * link.latencySeconds;
+    }
+    return seconds;
+  }
+
+  /// One of the three GEMMs of a layer; the others take no less.
+  double getForwardSeconds(const Layer &layer) const {
+    return layer.getForwardFlops() * secondsPerFlop +
+           (getRowBytes(layer) +
+            candidate.microbatches * layer.weight / modelSize * elementBytes) /
+               machine.memoryBytesPerSecond;
+  }
+
+  double getSecondsPerFlop() const { return secondsPerFlop; }
+
+  /// Whether the policy `stage` may repeat the GEMM of `layer`: results that
+  /// are summed up are kept.
+  bool repeats(const Layer &layer) const {
+    return modelSize == 1 || !layer.isByRow;
+  }
+
+private:
+  /// Of the rows that a GEMM reads and writes.
+  double getRowBytes(const Layer &layer) const {
+    return (layer.input / (layer.isByRow ? modelSize : 1) +
+            layer.result / (layer.isByRow ? 1 : modelSize)) /
+           rows * elementBytes;
+  }
+
+  const Candidate &candidate;
+  Strategy strategy;
+  const Machine &machine;
+  double elementBytes, modelSize, rows, padding = 1, secondsPerFlop = 0;
+};
+
+} // namespace
+
+/// What a device of the average stage repeats of the forward pass with the
+/// policy `stage`, which keeps the last result of each.
+static double getRepeatedSeconds(ArrayRef<Layer> layers,
+                                 const Candidate &candidate,
+                                 const LayerModel &model) {
+  if (candidate.recompute != "stage")
+    return 0;
+  std::vector<double> repeated;
+  for (const Layer &layer : layers)
+    if (model.repeats(layer))
+      repeated.push_back(model.getForwardSeconds(layer));
+  auto stages =
+      static_cast<size_t>(candidate.getStages() * candidate.virtualStages);
+  llvm::sort(repeated);
+  repeated.resize(repeated.size() - std::min(repeated.size(), stages));
+  return std::accumulate(repeated.begin(), repeated.end(), 0.0) /
+         static_cast<double>(candidate.getStages());
+}
+
+/// The makespan of the tasks of a pipeline whose layers have `stages`.
+template <typename GetSend>
+static double
+getScheduledSeconds(ArrayRef<Layer> layers, ArrayRef<LayerSeconds> seconds,
+                    ArrayRef<int64_t> stages, const Candidate &candidate,
+                    const LayerModel &model, GetSend getSend) {
+  llvm::Expected<PipelineSchedule> schedule =
+      makePipelineSchedule(candidate.schedule, candidate.getStages(),
+                           candidate.virtualStages, candidate.microbatches);
+  if (!schedule) {
+    llvm::consumeError(schedule.takeError());
+    return 0;
+  }
+  std::vector<StageTimes> times(schedule->getNumStages());
+  // What a stage repeats, but for the largest of its results.
+  std::vector<double> repeated(times.size(), 0), largest = repeated;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    StageTimes &own = times[stages[i]];
+    bool isFirst = i == 0 || stages[i - 1] != stages[i];
+    bool isLast = i + 1 == layers.size() || stages[i + 1] != stages[i];
+    own.forward += seconds[i].forward;
+    own.inputGradient += seconds[i].rows - seconds[i].forward;
+    own.weightGradient += seconds[i].weights;
+    // One half of a sum at the border may belong to the stage beyond.
+    if (layers[i].isByRow)
+      own.forward += seconds[i].sums / (isLast ? 2 : 1);
+    else
+      own.inputGradient += seconds[i].sums / (isFirst ? 2 : 1);
+    if (candidate.recompute == "stage" && model.repeats(layers[i])) {
+      repeated[stages[i]] += seconds[i].forward;
+      largest[stages[i]] = std::max(largest[stages[i]], seconds[i].forward);
+    }
+    if (i > 0 && stages[i] == stages[i - 1] + 1) {
+      times[stages[i - 1]].sendForward = getSend(layers[i - 1], layers[i]);
+      own.sendBackward = times[stages[i - 1]].sendForward;
+    }
+  }
+  for (size_t stage = 0; stage < times.size(); ++stage) {
+    StageTimes &own = times[stage];
+    own.inputGradient += repeated[stage] - largest[stage];
+    // Nothing waits for gradients of the stage of the first layer.
+    if (static_cast<int64_t>(stage) <= stages.front())
+      own.weightGradient += std::exchange(own.inputGradient, 0);
+    for (double *one : {&own.forward, &own.inputGradient, &own.weightGradient})
+      *one /= candidate.microbatches;
+  }
+  return simulateSchedule(*schedule, times).makespan;
+}
+
+std::vector<int64_t> shardc::getStagesOfLayers(ModuleOp imported) {
+  func::FuncOp loss = getLoss(imported);
+  std::vector<int64_t> stages;
+  for (Operation &op : loss.getBody().front()) {
+    if (!isa<LinearOp, DotGeneralOp>(op))
+      continue;
+    // GEMMs of bf16 have a copy of the parameter.
+    Value weight = op.getOperand(1);
+    while (auto convert = weight.getDefiningOp<ConvertOp>())
+      weight = convert.getOperand();
+    auto argument = dyn_cast<BlockArgument>(weight);
+    if (!argument ||
+        !isa_and_nonnull<ParameterAttr>(getRole(loss, argument.getArgNumber())))
+      continue;
+    auto stage = op.getAttrOfType<IntegerAttr>(stageAttrName);
+    if (!stage || (!stages.empty() && stage.getInt() < stages.back()))
+      return {};
+    stages.push_back(stage.getInt());
+  }
+  return stages;
+}
+
 LowerBound shardc::getLowerBound(ModuleOp source, const ModelFacts &facts,
                                  const Candidate &candidate,
-                                 const Machine &machine, bool isNarrow) {
+                                 const Machine &machine, bool isNarrow,
+                                 ArrayRef<int64_t> stagesOfLayers) {
   LowerBound bound;
   MeshOp mesh = *source.getOps<MeshOp>().begin();
   double devices = mesh.getNumDevices();
   // GEMMs of bf16 read and write, and devices send, half of the bytes.
   double elementBytes = isNarrow ? 2 : 4;
-  // The rate of the type that multiplies fastest.
-  double rate = std::max(
-      machine.getMatmulFlopsPerSecond(ComputeType::F32),
-      isNarrow ? machine.getMatmulFlopsPerSecond(ComputeType::BF16) : 0);
   double memoryRate = machine.memoryBytesPerSecond;
   func::FuncOp loss = getLoss(source);
-  std::vector<Layer> layers = Layers(loss).list;
+  std::vector<Layer> layers = listLayers(loss);
+  // A GEMM may have a parameter in a way that makes it no layer.
+  if (stagesOfLayers.size() != layers.size())
+    stagesOfLayers = {};
   if (candidate.isCheapest()) {
     double weights = 0;
     for (const Layer &layer : layers)
       weights += layer.weight * (layer.hasInputGradient ? 2 : 1);
-    bound.memoryBytes = (facts.parameterBytes + facts.stateBytes) / devices;
+    bound.stateBytes = (facts.parameterBytes + facts.stateBytes) / devices;
+    bound.memoryBytes = bound.stateBytes;
+    double rate = std::max(
+        machine.getMatmulFlopsPerSecond(ComputeType::F32),
+        isNarrow ? machine.getMatmulFlopsPerSecond(ComputeType::BF16) : 0);
     bound.seconds = facts.matmulFlops / devices / rate +
                     weights * elementBytes / devices / memoryRate;
     return bound;
   }
   Strategy strategy = candidate.getStrategy();
   // Of a stage, which has its part of the layers.
-  double stages = candidate.getStages(), stateBytes = 0, gradientElements = 0;
+  double stages = candidate.getStages(), stateBytes = 0;
+  // By the bytes that a sum of gradients has.
+  double gradientElements = 0, gradientBytes = 0;
   for (BlockArgument argument : loss.getArguments()) {
     unsigned index = argument.getArgNumber();
     if (!isa_and_nonnull<ParameterAttr>(getRole(loss, index)))
@@ -205,69 +301,97 @@ LowerBound shardc::getLowerBound(ModuleOp source, const ModelFacts &facts,
     };
     ShardingAttr storage = get(shardingAttrName);
     ShardingAttr states = get(stateShardingAttrName);
-    bound.memoryBytes += bytes / getShards(mesh, storage);
+    bound.stateBytes += bytes / getShards(mesh, storage);
     stateBytes += bytes * facts.getStatesPerParameter() /
                   getShards(mesh, states ? states : storage);
-    double modelShards = 1;
-    for (int64_t dim = 0; storage && dim < storage.getRank(); ++dim)
-      for (StringAttr axis : storage.getAxes(dim))
-        if (axis.getValue() == strategy.modelAxis)
-          modelShards *= mesh.getAxisSize(axis.getValue());
-    gradientElements += getElements(argument) / stages / modelShards;
+    double modelShards = getShardsAlong(mesh, storage, strategy.modelAxis);
+    double elements = getElements(argument) / stages / modelShards;
+    gradientElements += elements;
+    gradientBytes += candidate.microbatches > 1 ? bytes / modelShards
+                                                : elements * elementBytes;
   }
-  bound.memoryBytes += stateBytes;
+  bound.stateBytes += stateBytes;
   double rows = candidate.getRowShards();
-  double rowsPerShard = std::ceil(facts.batchSize / rows);
-  double padding = rowsPerShard * rows / facts.batchSize;
   double modelSize =
       strategy.modelAxis.empty() ? 1 : mesh.getAxisSize(strategy.modelAxis);
-  double microbatches = candidate.microbatches;
+  bound.memoryBytes = std::max(
+      bound.stateBytes, getMemoryBound(loss, layers, facts, candidate, isNarrow,
+                                       modelSize, stagesOfLayers));
 
-  // The work of a device, and its sums of tensor parallelism; by layer what
-  // comes to a device that has it.
-  double perFlop = padding / (devices / stages) / rate;
-  double work = facts.matmulFlops * perFlop / stages, sums = 0;
+  // The work of a device; by layer what comes to one that has it.
+  LayerModel model(facts, candidate, machine, isNarrow, modelSize,
+                   devices / stages);
+  LayerSeconds work;
   std::vector<double> costs;
+  std::vector<LayerSeconds> secondsOfLayers;
   for (const Layer &layer : layers) {
-    double input = layer.input / rows / (layer.isByRow ? modelSize : 1);
-    double result = layer.result / rows / (layer.isByRow ? 1 : modelSize);
-    double weight = microbatches * layer.weight / modelSize;
-    double times = layer.hasInputGradient ? 3 : 2;
-    double memory =
-        times * (input + result + weight) * elementBytes / memoryRate;
-    double ownSums = 0;
-    if (modelSize > 1 && layer.sumSteps > 0) {
-      const Link &link = machine.getLink(strategy.modelAxis);
-      ownSums = (modelSize - 1) / modelSize * layer.sumElements * rowsPerShard /
-                    facts.batchSize * elementBytes / link.bytesPerSecond +
-                microbatches * layer.sumSteps *
-                    std::ceil(std::log2(modelSize)) * link.latencySeconds;
-    }
-    work += memory / stages;
-    sums += ownSums / stages;
-    costs.push_back(layer.getFlops() * perFlop + memory + ownSums);
+    LayerSeconds seconds = model.getSeconds(layer);
+    secondsOfLayers.push_back(seconds);
+    work.rows += seconds.rows / stages;
+    work.weights += seconds.weights / stages;
+    work.sums += seconds.sums / stages;
+    costs.push_back(seconds.getAll());
   }
+  // GEMMs of other factors than weights.
+  double listed = 0;
+  for (const Layer &layer : layers)
+    listed += layer.getFlops();
+  work.rows += std::max(0.0, facts.matmulFlops - listed) *
+               model.getSecondsPerFlop() / stages;
+  work.rows += getRepeatedSeconds(layers, candidate, model);
   // The states are read and written.
   double update = 2 * stateBytes / memoryRate;
-  // All but a part of each sum has to come from another device, and go there.
-  double fastest = 0;
-  for (const std::string &axis : strategy.rowAxes)
-    fastest = std::max(fastest, machine.getLink(axis).bytesPerSecond);
-  double gradients = rows > 1 ? 2 * (rows - 1) / rows * gradientElements *
-                                    elementBytes / fastest
-                              : 0;
+  // All but a part of each sum has to come from another device, and go there;
+  // and so have gathered weights.
+  double gradients = 0, gathers = 0;
+  if (rows > 1) {
+    double fastest = 0,
+           latency = machine.getLink(strategy.rowAxes[0]).latencySeconds;
+    for (const std::string &axis : strategy.rowAxes) {
+      fastest = std::max(fastest, machine.getLink(axis).bytesPerSecond);
+      latency = std::min(latency, machine.getLink(axis).latencySeconds);
+    }
+    gradients = (rows - 1) / rows *
+                (gradientBytes + gradientElements * elementBytes) / fastest;
+    auto [elements, number] = getGathers(layers, candidate);
+    if (number > 0) {
+      double shards = mesh.getAxisSize(strategy.parameterAxis);
+      gathers = ((shards - 1) / shards * elements / modelSize * elementBytes /
+                     machine.getLink(strategy.parameterAxis).bytesPerSecond +
+                 number * latency) /
+                stages;
+    }
+  }
   if (stages > 1) {
-    // The first rank waits longest; a rank in the middle half as long.
-    double bubble = candidate.getScheduleBubble();
-    bound.seconds = std::max({(work + sums) * (1 + bubble),
-                              (work + sums) * (1 + bubble / 2) + gradients,
+    double all = work.getAll() + gathers;
+    // The first rank waits longest; a rank in the middle half as long. Where
+    // gradients of weights fill gaps, it waits for the other two parts of a
+    // task, or the longer of them.
+    double bubble = candidate.getScheduleBubble() * all;
+    if (candidate.schedule == "zero-bubble")
+      bubble = (stages - 1) / candidate.microbatches *
+               (work.rows + work.sums + gathers) / 2;
+    bound.seconds = std::max({all + bubble, all + bubble / 2 + gradients,
                               getLargestShare(costs, candidate.getStages(),
                                               candidate.virtualStages == 1)}) +
                     update;
+    if (!stagesOfLayers.empty()) {
+      const Link &link = machine.getLink(strategy.pipelineAxis);
+      auto getSend = [&](const Layer &layer, const Layer &next) {
+        return link.latencySeconds +
+               std::min(layer.result, next.input) / rows / modelSize *
+                   elementBytes / candidate.microbatches / link.bytesPerSecond;
+      };
+      bound.seconds =
+          std::max(bound.seconds,
+                   getScheduledSeconds(layers, secondsOfLayers, stagesOfLayers,
+                                       candidate, model, getSend));
+    }
   } else if (machine.isShared) {
-    bound.seconds = work + sums + update + gradients;
+    bound.seconds = work.getAll() + update + gradients + gathers;
   } else {
-    bound.seconds = std::max(work + update, sums + gradients);
+    bound.seconds = std::max(work.rows + work.weights + update,
+                             work.sums + gradients + gathers);
   }
   return bound;
 }
@@ -295,10 +419,16 @@ double shardc::getTaskBound(ModuleOp module, const Candidate &candidate,
     return 0;
   MemoryTraffic traffic(step);
   std::vector<double> tasks(candidate.getStages(), 0), others = tasks;
+  double weights = 0;
   auto add = [&](Operation &op, double times, std::vector<double> &seconds) {
-    if (auto stage = op.getAttrOfType<IntegerAttr>(stageAttrName))
-      seconds[(*rankOfStage)[stage.getInt()]] +=
-          times * getLeastSeconds(machine, &op, traffic);
+    auto stage = op.getAttrOfType<IntegerAttr>(stageAttrName);
+    if (!stage)
+      return;
+    double own = times * getLeastSeconds(machine, &op, traffic);
+    seconds[(*rankOfStage)[stage.getInt()]] += own;
+    if (auto task = op.getAttrOfType<StringAttr>(taskAttrName);
+        task && task.getValue() == "W")
+      weights += own;
   };
   for (Operation &op : step.getBody().front())
     if (auto loop = dyn_cast<AccumulateOp>(op)) {
@@ -313,9 +443,11 @@ double shardc::getTaskBound(ModuleOp module, const Candidate &candidate,
     all += task;
     allOthers += other;
   }
-  double bubble = candidate.getScheduleBubble();
   double ranks = candidate.getStages();
-  return std::max({most, all / ranks * (1 + bubble),
-                   all / ranks * (1 + bubble / 2) + allOthers / ranks}) *
+  double bubble = candidate.getScheduleBubble() * all;
+  if (candidate.schedule == "zero-bubble")
+    bubble = (ranks - 1) / candidate.microbatches * (all - weights) / 2;
+  return std::max({most, (all + bubble) / ranks,
+                   (all + bubble / 2 + allOthers) / ranks}) *
          (1 - 1e-9);
 }

@@ -147,6 +147,7 @@ llvm::Expected<Trial> Trial::make(const ModelToShard &model,
         ->setAttr(recomputeAttrName,
                   StringAttr::get(trial.context.get(), candidate.recompute));
   trial.stageCuts = model.stageCuts;
+  trial.isFree = model.fixedArguments.empty();
   trial.options = model.options;
   trial.options.mesh.clear();
   trial.options.microbatches = 0;
@@ -210,6 +211,23 @@ static void addPrograms(ArrayRef<func::FuncOp> programs, const Machine &machine,
   }
   if (programs.size() > 1)
     price.waitSeconds = std::max(0.0, price.seconds - busiest);
+}
+
+LowerBound Trial::getLowerBound(const ModelFacts &facts,
+                                ArrayRef<int64_t> stages) const {
+  LowerBound bound = shardc::getLowerBound(*module, facts, candidate, machine,
+                                           options.dtype == "bf16", stages);
+  // Annotations that stay may shard what the strategy leaves whole.
+  if (!isFree)
+    bound.memoryBytes = bound.stateBytes;
+  return bound;
+}
+
+std::vector<int64_t> Trial::assignStages() {
+  int import = getPhaseIndex("import");
+  if (!compileOnTrial(*module, import, import, options, stageCuts).empty())
+    return {};
+  return getStagesOfLayers(*module);
 }
 
 llvm::Expected<Price> Trial::price() {

@@ -1,9 +1,10 @@
 //===- LowerBound.h - What no plan of a candidate is below ------*- C++ -*-===//
 //
 // Two bounds. The first one is a formula of the sizes of the model, and takes
-// no compilation. The second one, of a pipeline, is of a step at the phase
-// `kernels`, where its loop over microbatches has not been unrolled. Pure
-// functions of the IR: thread-safe on distinct modules.
+// no compilation; of a pipeline whose stages are known, it follows its
+// schedule. The second one, of a pipeline, is of a step at the phase `kernels`,
+// where its loop over microbatches has not been unrolled. Pure functions of the
+// IR: thread-safe on distinct modules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,16 +34,22 @@ struct LowerBound {
   /// gathers of each microbatch) or its communication (the reduction of
   /// gradients, and those sums and gathers), whichever takes longer; where
   /// nothing overlaps, what comes to both. In a pipeline also the work of the
-  /// rank that has the most, however its layers are divided.
+  /// rank that has the most, however its layers are divided. If its stages are
+  /// known, the time in which the tasks of its ranks run in the order of the
+  /// schedule.
   double seconds = 0;
 };
 
 /// The first bound, for `source`, a source module annotated as `candidate`
 /// says, on `machine` as a device of its mesh sees it; `isNarrow`: it computes
-/// in bf16.
+/// in bf16. `stages`: those of the layers of a pipeline, or empty.
 LowerBound getLowerBound(mlir::ModuleOp source, const ModelFacts &facts,
                          const Candidate &candidate, const Machine &machine,
-                         bool isNarrow);
+                         bool isNarrow, llvm::ArrayRef<int64_t> stages = {});
+
+/// The stages of the GEMMs with a parameter in the loss function of `imported`,
+/// at the phase `import`; empty if one has none, or they are not in order.
+std::vector<int64_t> getStagesOfLayers(mlir::ModuleOp imported);
 
 /// The second bound, in seconds, for `module` at the phase `kernels`. Every op
 /// of a task runs once for each microbatch on the rank of its stage, and others

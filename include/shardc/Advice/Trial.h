@@ -83,10 +83,12 @@ public:
 
   /// The machine as a device of the candidate's mesh sees it.
   const Machine &getMachine() const { return machine; }
-  LowerBound getLowerBound(const ModelFacts &facts) const {
-    return shardc::getLowerBound(*module, facts, candidate, machine,
-                                 options.dtype == "bf16");
-  }
+  /// `stages`: those of the layers of a pipeline, or empty.
+  LowerBound getLowerBound(const ModelFacts &facts,
+                           llvm::ArrayRef<int64_t> stages = {}) const;
+  /// Cuts a pipeline into stages, and returns those of the layers; empty if
+  /// that fails. Call it once, in place of `price`.
+  std::vector<int64_t> assignStages();
   /// Takes the copy through the phases up to `memory`. Call it once.
   llvm::Expected<Price> price();
   /// The price of a pipeline's step without the other programs of a plan, whose
@@ -105,6 +107,8 @@ private:
   Candidate candidate;
   CompileOptions options;
   StageCutCache *stageCuts = nullptr;
+  /// Whether no annotation of the model stays.
+  bool isFree = true;
   Machine machine;
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;

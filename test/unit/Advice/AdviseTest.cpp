@@ -110,6 +110,48 @@ TEST(Advise, NoPlanIsBelowItsBound) {
   }
 }
 
+/// With what saves memory for time, and in bf16.
+TEST(Advise, NoVariantIsBelowItsBounds) {
+  for (const char *dtype : {"f32", "bf16"}) {
+    AdviceRequest request = makeRequest("h100", 8);
+    request.model.options.dtype = dtype;
+    ModelFacts facts = getFacts(request);
+    double nearest = 0;
+    for (Candidate candidate : listCandidates(facts, request.limits))
+      for (bool regather : {false, true})
+        for (bool recomputes : {false, true})
+          for (int64_t times : {1, 4}) {
+            Candidate variant = candidate;
+            bool isPipeline = candidate.getStages() > 1;
+            if (isPipeline && times > 1)
+              continue;
+            variant.regather = regather;
+            if (recomputes)
+              variant.recompute = isPipeline ? "stage" : "layer";
+            variant.microbatches *= times;
+            Trial trial = llvm::cantFail(Trial::make(request.model, variant));
+            std::vector<int64_t> stages;
+            if (isPipeline)
+              stages = llvm::cantFail(Trial::make(request.model, variant))
+                           .assignStages();
+            EXPECT_EQ(stages.size(), isPipeline ? 3u : 0u);
+            LowerBound first = trial.getLowerBound(facts);
+            LowerBound bound = trial.getLowerBound(facts, stages);
+            Price price = llvm::cantFail(trial.price());
+            std::string name = std::string(dtype) + ": " + variant.getName() +
+                               " " + variant.getChoices();
+            EXPECT_LE(first.memoryBytes, price.peakBytes) << name;
+            EXPECT_LE(first.seconds, price.seconds) << name;
+            EXPECT_LE(first.seconds, bound.seconds) << name;
+            EXPECT_LE(bound.stateBytes, bound.memoryBytes) << name;
+            EXPECT_LE(bound.memoryBytes, price.peakBytes) << name;
+            EXPECT_LE(bound.seconds, price.seconds) << name;
+            nearest = std::max(nearest, bound.memoryBytes / price.peakBytes);
+          }
+    EXPECT_GT(nearest, 0.7) << dtype;
+  }
+}
+
 /// The second bound of pipelines, which takes a compilation.
 TEST(Advise, NoStepIsBelowItsTasks) {
   for (const char *machine : {"cpu", "h100"})
