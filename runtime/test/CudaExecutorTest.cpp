@@ -42,8 +42,11 @@ TEST_F(CudaExecutorTest, AllocatesThePlansArenas) {
   ASSERT_TRUE(executor.ok()) << executor.status();
   std::string call = "cuMemAlloc(" + std::to_string(plan->arenaBytes()) + ")";
   EXPECT_EQ(std::count(fake->details.begin(), fake->details.end(), call), 4);
-  // A context of one axis, the seed and the run, and scratch memory.
-  EXPECT_EQ(fake->bytesAllocated, 4 * (plan->arenaBytes() + 24 + 1024));
+  // A context of one axis, the seed and the run, scratch memory, and a shard of
+  // inputs in two batches.
+  EXPECT_EQ(fake->bytesAllocated,
+            4 * (plan->arenaBytes() + 24 + 1024 + 2 * 64));
+  EXPECT_EQ((*executor)->scratchBytesPerDevice(), 24 + 1024 + 2 * 64);
 }
 
 TEST_F(CudaExecutorTest, AStepIsOneGraphLaunch) {
@@ -55,10 +58,13 @@ TEST_F(CudaExecutorTest, AStepIsOneGraphLaunch) {
   for (int step = 0; step < steps; ++step)
     ASSERT_TRUE((*executor)->step(inputs()).ok());
   EXPECT_EQ(countCalls("cuGraphLaunch"), steps);
-  EXPECT_EQ(countCalls("cuEventRecord"), steps);
+  // All shards of the inputs are one copy.
+  EXPECT_EQ(countCalls("cuMemcpyHtoDAsync"), steps);
+  EXPECT_EQ(countCalls("cuEventRecord"), 2 * steps);
+  EXPECT_EQ(countCalls("cuStreamWaitEvent"), steps);
   EXPECT_EQ(countCalls("cuEventQuery"), steps);
-  EXPECT_EQ(countCalls("cuCtxSetCurrent"), 2 * steps);
-  EXPECT_EQ(fake->calls.size(), 5u * steps);
+  EXPECT_EQ(countCalls("cuCtxSetCurrent"), 3 * steps);
+  EXPECT_EQ(fake->calls.size(), 9u * steps);
 }
 
 TEST_F(CudaExecutorTest, IssuesCommandsBetweenTheirEvents) {
@@ -74,7 +80,7 @@ TEST_F(CudaExecutorTest, IssuesCommandsBetweenTheirEvents) {
       "cuStreamBeginCapture()", "cuEventRecord()", "cuStreamWaitEvent()",
       "cuStreamWaitEvent()", "cuStreamWaitEvent()",
       // Upload, then the launch that waits for it.
-      "cuMemcpyHtoDAsync(48)", "cuEventRecord()", "cuStreamWaitEvent()",
+      "cuMemcpyDtoDAsync(48)", "cuEventRecord()", "cuStreamWaitEvent()",
       "cuLaunchKernel(test_scale, 12, 64)", "cuEventRecord()",
       // The collectives, one of them a copy, behind each other.
       "cuStreamWaitEvent()", "cuMemcpyDtoDAsync(48)",

@@ -143,8 +143,9 @@ TEST_F(CudaPipelineTest, AllocatesTheArenasOfRanks) {
     all += 4 * rank.arenaBytes;
   }
   EXPECT_EQ((*executor)->allocatedBytes(), all);
-  // Contexts of three axes, the seed and the run, for two microbatches.
-  EXPECT_EQ(fake->bytesAllocated, all + 12 * 2 * 40);
+  // Contexts of three axes, the seed and the run, for two microbatches; and two
+  // batches of four shards of inputs, which the devices on a GPU share.
+  EXPECT_EQ(fake->bytesAllocated, all + 12 * 2 * 40 + 2 * 4 * 64);
 }
 
 /// A device has programs of one rank, but takes part in making the

@@ -45,10 +45,13 @@ TEST_F(CudaSeveralGpusTest, AStepIsAGraphLaunchForEachGpu) {
   for (int step = 0; step < steps; ++step)
     ASSERT_TRUE((*executor)->step(inputs()).ok());
   EXPECT_EQ(countCalls("cuGraphLaunch"), 3 * steps);
-  EXPECT_EQ(countCalls("cuEventRecord"), 3 * steps);
+  // The end of the copies of inputs, and of the run.
+  EXPECT_EQ(countCalls("cuMemcpyHtoDAsync"), 3 * steps);
+  EXPECT_EQ(countCalls("cuEventRecord"), 6 * steps);
+  EXPECT_EQ(countCalls("cuStreamWaitEvent"), 3 * steps);
   EXPECT_EQ(countCalls("cuEventQuery"), 3 * steps);
-  EXPECT_EQ(countCalls("cuCtxSetCurrent"), 6 * steps);
-  EXPECT_EQ(fake->calls.size(), 15u * steps);
+  EXPECT_EQ(countCalls("cuCtxSetCurrent"), 13 * steps);
+  EXPECT_EQ(fake->calls.size(), 31u * steps);
 }
 
 TEST_F(CudaSeveralGpusTest, CallsOfAllGpusAreOneGroup) {

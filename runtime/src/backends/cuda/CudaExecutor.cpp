@@ -242,10 +242,15 @@ absl::Status CudaExecutor::allocateBatches() {
     if (absl::Status s =
             keep(PinnedMemory::allocate(*hardware->gpus[0]->context,
                                         host.bytes(), "batches"),
-                 batch.memory);
+                 batch.memory.host);
         !s.ok())
       return s;
     for (const std::unique_ptr<Gpu> &gpu : hardware->gpus) {
+      absl::StatusOr<StagedInputs> staged =
+          StagedInputs::create(*gpu, host, devices);
+      if (!staged.ok())
+        return staged.status();
+      batch.memory.staged.push_back(*std::move(staged));
       absl::StatusOr<Event> event = Event::create(*gpu->context);
       if (!event.ok())
         return event.status();
@@ -280,8 +285,8 @@ absl::Status CudaExecutor::warmUp() {
   if (absl::Status s = fillArenas(0); !s.ok())
     return s;
   for (const std::unique_ptr<Program> &program : programs)
-    if (absl::Status s = program->runSerialized(batches[0].memory.data(),
-                                                cudaOptions.deadline);
+    if (absl::Status s =
+            program->runSerialized(batches[0].memory, cudaOptions.deadline);
         !s.ok())
       return s;
   unsigned char initial = options.poisonPadding ? 0xff : 0;
@@ -289,7 +294,7 @@ absl::Status CudaExecutor::warmUp() {
     return s;
   for (const Batch &batch : batches)
     if (host.bytes() > 0)
-      std::memset(batch.memory.data(), initial, host.bytes());
+      std::memset(batch.memory.host.data(), initial, host.bytes());
   for (const std::unique_ptr<Gpu> &gpu : hardware->gpus)
     if (absl::Status s =
             hardware->wait(*gpu, cudaOptions.deadline, "clearing the arenas");
@@ -304,7 +309,7 @@ absl::Status CudaExecutor::captureBatches() {
   for (Batch &batch : batches)
     for (const std::unique_ptr<Program> &program : programs) {
       absl::StatusOr<std::vector<Graph>> graphs =
-          program->capture(batch.memory.data());
+          program->capture(batch.memory);
       if (!graphs.ok())
         return graphs.status();
       batch.graphs.push_back(*std::move(graphs));
@@ -572,12 +577,47 @@ absl::Status CudaExecutor::submit(absl::string_view name,
   Clock::time_point start = Clock::now();
   // Its last run has been awaited, so the host may write the batch.
   Batch &batch = batches[nextBatch];
-  host.scatter(*number, inputs, batch.memory.data());
+  if (absl::Status s = fail(stage(*number, inputs, batch)); !s.ok())
+    return s;
   if (absl::Status s = fail(begin(*number, batch)); !s.ok())
     return s;
   running.push_back({nextBatch, *number, start});
   nextBatch = (nextBatch + 1) % numBatches;
   return absl::OkStatus();
+}
+
+/// Copies inputs to pinned memory and from there to the GPUs, one beside the
+/// other.
+absl::Status CudaExecutor::stage(size_t number, const NamedArrays &inputs,
+                                 Batch &batch) {
+  auto onGpus = [&](absl::FunctionRef<absl::Status(const StagedInputs &)> run) {
+    for (size_t i = 0; i < hardware->gpus.size(); ++i) {
+      if (hardware->gpus.size() > 1)
+        if (absl::Status s = hardware->gpus[i]->context->makeCurrent(); !s.ok())
+          return s;
+      if (absl::Status s = run(batch.memory.staged[i]); !s.ok())
+        return s;
+    }
+    return absl::OkStatus();
+  };
+  if (absl::Status s = hardware->gpus[0]->context->makeCurrent(); !s.ok())
+    return s;
+  bool isAny = false;
+  for (size_t input = 0; input < host.numInputs(); ++input) {
+    if (!host.takes(number, input))
+      continue;
+    isAny = true;
+    char *batchOnHost = batch.memory.host.data();
+    host.scatter(input, inputs, batchOnHost);
+    if (absl::Status s = onGpus([&](const StagedInputs &staged) {
+          return staged.copy(input, batchOnHost);
+        });
+        !s.ok())
+      return s;
+  }
+  return isAny
+             ? onGpus([](const StagedInputs &staged) { return staged.join(); })
+             : absl::OkStatus();
 }
 
 absl::Status CudaExecutor::begin(size_t number, Batch &batch) {
@@ -590,7 +630,7 @@ absl::Status CudaExecutor::begin(size_t number, Batch &batch) {
   if (cudaOptions.serialize)
     for (size_t program : order)
       if (absl::Status s = programs[program]->runSerialized(
-              batch.memory.data(), cudaOptions.deadline);
+              batch.memory, cudaOptions.deadline);
           !s.ok())
         return s;
   for (size_t i = 0; i < hardware->gpus.size(); ++i) {
@@ -638,7 +678,8 @@ absl::StatusOr<RunResult> CudaExecutor::finish(const Running &run) {
         !s.ok())
       return s;
   }
-  std::vector<HostArray> arrays = host.gather(run.program, batch.memory.data());
+  std::vector<HostArray> arrays =
+      host.gather(run.program, batch.memory.host.data());
   RunResult result;
   for (size_t i = 0; i < arrays.size(); ++i) {
     const ResultSpec &global = program.results[i];
@@ -676,7 +717,7 @@ absl::StatusOr<std::vector<double>> CudaExecutor::timeCommands(size_t program,
       continue;
     }
     absl::StatusOr<double> alone = programs[program]->timeAlone(
-        i, repeats, batches[0].memory.data(), cudaOptions.deadline);
+        i, repeats, batches[0].memory, cudaOptions.deadline);
     if (!alone.ok())
       return fail(alone.status());
     seconds.push_back(*alone);
@@ -723,6 +764,14 @@ uint64_t CudaExecutor::allocatedBytes() const {
   for (const PlanSpec &rank : spec.ranks())
     bytes += rank.arenaBytes * rank.mesh.numDevices();
   return bytes;
+}
+
+uint64_t CudaExecutor::stagedBytes() const {
+  uint64_t bytes = 0;
+  for (const Batch &batch : batches)
+    for (const StagedInputs &staged : batch.memory.staged)
+      bytes += staged.bytes();
+  return (bytes + devices.size() - 1) / devices.size();
 }
 
 uint64_t CudaExecutor::allocatedArenaBytes() const {

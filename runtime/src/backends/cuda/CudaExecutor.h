@@ -6,6 +6,7 @@
 #include "backends/cuda/LocalGpus.h"
 #include "backends/cuda/PinnedMemory.h"
 #include "backends/cuda/Program.h"
+#include "base/UsableCpus.h"
 #include "exec/ParameterState.h"
 #include "exec/ShardExchange.h"
 #include "shardc-rt/Cuda.h"
@@ -25,7 +26,8 @@ public:
                CudaOptions cudaOptions, std::vector<int64_t> local)
       : ownPlan(std::move(plan)), spec(ownPlan->spec()), options(options),
         cudaOptions(std::move(cudaOptions)), local(local),
-        host(spec, std::move(local)),
+        host(spec, std::move(local),
+             std::min(findUsableCpus().count(), mostCopyThreads)),
         exchange(spec, store() ? store()->ranks().rank : 0,
                  store() ? store()->ranks().size : 1,
                  [this](const std::string &what, const std::string &mine) {
@@ -43,7 +45,7 @@ public:
   uint64_t allocatedBytes() const override;
   uint64_t scratchBytesPerDevice() const override {
     return gemmScratchBytes + collectives->scratchBytes() +
-           devices[0].kernelContextBytes * kernelContexts;
+           devices[0].kernelContextBytes * kernelContexts + stagedBytes();
   }
   absl::Status initializeParameters() override;
   absl::Status setTensor(absl::string_view name, ArrayView array) override;
@@ -83,11 +85,13 @@ private:
   };
 
   static constexpr int numBatches = 2;
+  /// Some threads copy as fast as the memory of a host is.
+  static constexpr int mostCopyThreads = 8;
   using Clock = std::chrono::steady_clock;
 
-  /// A batch on the host and its run.
+  /// The inputs and results of a run.
   struct Batch {
-    PinnedMemory memory;
+    BatchMemory memory;
     std::vector<Event> done;                ///< By GPU.
     std::vector<std::vector<Graph>> graphs; ///< By program, then GPU.
   };
@@ -97,6 +101,8 @@ private:
     Clock::time_point start;
   };
 
+  /// Of inputs on GPUs beside the arenas, of a device; rounded up.
+  uint64_t stagedBytes() const;
   absl::Status loadAll();
   absl::Status allocateDevices();
   absl::Status addDevice(int64_t number, const Gpu &gpu);
@@ -109,6 +115,7 @@ private:
   absl::Status allocateBatches();
   absl::Status warmUp();
   absl::Status captureBatches();
+  absl::Status stage(size_t program, const NamedArrays &inputs, Batch &batch);
   absl::Status begin(size_t program, Batch &batch);
   absl::StatusOr<RunResult> finish(const Running &run);
   /// Ends all work after an error, since no peer can continue, and tells the

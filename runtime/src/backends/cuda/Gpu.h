@@ -15,6 +15,8 @@ struct Gpu {
   std::unique_ptr<Context> context;
   /// Runs begin and end on this stream.
   std::unique_ptr<Stream> main;
+  /// Inputs of the next run are copied here.
+  std::unique_ptr<Stream> uploads;
   /// For waits until `main` is idle.
   std::unique_ptr<Event> done;
   Module kernels;

@@ -2,15 +2,18 @@
 
 #include "backends/cuda/HostLayout.h"
 
+#include "base/CopyToMemory.h"
 #include "exec/Shards.h"
 
 #include <set>
+#include <thread>
 
 using namespace shardc::rt;
 using namespace shardc::rt::cuda;
 
-HostLayout::HostLayout(const PlanSpec &plan, std::vector<int64_t> devices)
-    : plan(plan), devices(std::move(devices)) {
+HostLayout::HostLayout(const PlanSpec &plan, std::vector<int64_t> devices,
+                       int threads)
+    : plan(plan), devices(std::move(devices)), threads(threads) {
   for (uint32_t i = 0; i < plan.tensors.size(); ++i)
     if (isFed(plan.tensors[i].role))
       addInput(i);
@@ -36,13 +39,13 @@ HostLayout::HostLayout(const PlanSpec &plan, std::vector<int64_t> devices)
 
 uint64_t HostLayout::take(uint64_t bytes) {
   uint64_t offset = total;
-  total += (bytes + plan.alignment - 1) / plan.alignment * plan.alignment;
+  total += padded(bytes);
   return offset;
 }
 
 void HostLayout::addInput(uint32_t tensor) {
   const TensorSpec &spec = plan.tensors[tensor];
-  Input &input = inputs.emplace_back(Input{&spec, {}});
+  Input &input = inputs.emplace_back(Input{&spec, {}, {}});
   std::map<std::vector<int64_t>, uint64_t> places;
   for (int64_t device : devices) {
     int64_t number = plan.ranks()[plan.rankOf(device)].numberOf(tensor);
@@ -54,21 +57,52 @@ void HostLayout::addInput(uint32_t tensor) {
       place->second = take(spec.bytes);
       input.shards.push_back({device, place->second});
     }
+    input.offsets[device] = place->second;
     inputOffsets[{device, static_cast<uint32_t>(number)}] = place->second;
   }
 }
 
-void HostLayout::scatter(size_t program, const NamedArrays &arrays,
+bool HostLayout::takes(size_t program, size_t input) const {
+  return plan.takes(program, inputs[input].tensor - plan.tensors.data());
+}
+
+std::optional<uint64_t> HostLayout::offsetOf(size_t input,
+                                             int64_t device) const {
+  auto place = inputs[input].offsets.find(device);
+  if (place == inputs[input].offsets.end())
+    return std::nullopt;
+  return place->second;
+}
+
+void HostLayout::scatter(size_t number, const NamedArrays &arrays,
                          char *batch) const {
-  for (const Input &input : inputs) {
-    const TensorSpec &spec = *input.tensor;
-    if (!plan.takes(program, &spec - plan.tensors.data()))
-      continue;
-    const ArrayView &array = arrays.find(spec.name)->second;
-    for (const HostShard &shard : input.shards)
-      scatterShard(shardOf(plan.mesh, spec.sharding, spec.shape, shard.device),
-                   spec.dtype, spec.shape, array.data, batch + shard.offset);
-  }
+  const Input &input = inputs[number];
+  const TensorSpec &spec = *input.tensor;
+  auto *array = static_cast<const char *>(arrays.find(spec.name)->second.data);
+  std::vector<Shard> shards;
+  for (const HostShard &shard : input.shards)
+    shards.push_back(
+        shardOf(plan.mesh, spec.sharding, spec.shape, shard.device));
+  // Each thread takes a part of the array's bytes.
+  const int64_t all = numElements(spec.shape) * byteSize(spec.dtype);
+  auto copyPart = [&](int64_t begin, int64_t end) {
+    for (size_t i = 0; i < shards.size(); ++i)
+      forEachRunWithin(shards[i], spec.dtype, spec.shape, begin, end,
+                       [&](int64_t from, int64_t to, int64_t bytes) {
+                         copyToMemory(batch + input.shards[i].offset + to,
+                                      array + from, bytes);
+                       });
+    endCopiesToMemory();
+  };
+  constexpr int64_t leastPart = 1 << 20;
+  const int64_t parts = std::clamp<int64_t>(all / leastPart, 1, threads);
+  std::vector<std::thread> helpers;
+  for (int64_t part = 1; part < parts; ++part)
+    helpers.emplace_back(copyPart, all * part / parts,
+                         all * (part + 1) / parts);
+  copyPart(0, all / parts);
+  for (std::thread &helper : helpers)
+    helper.join();
 }
 
 std::vector<HostArray> HostLayout::gather(size_t program,

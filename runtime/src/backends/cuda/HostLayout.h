@@ -13,6 +13,7 @@
 #include "shardc-rt/Executor.h"
 
 #include <map>
+#include <optional>
 
 namespace shardc::rt::cuda {
 
@@ -27,8 +28,9 @@ struct HostShard {
 /// same shard share its place. Immutable.
 class HostLayout {
 public:
-  /// `devices` are those of this process, by their numbers in the mesh.
-  HostLayout(const PlanSpec &plan, std::vector<int64_t> devices);
+  /// `devices` are those of this process, by their numbers in the mesh. Large
+  /// inputs are copied by `threads` threads.
+  HostLayout(const PlanSpec &plan, std::vector<int64_t> devices, int threads);
 
   uint64_t bytes() const { return total; }
 
@@ -45,9 +47,23 @@ public:
     return results[program][result];
   }
 
-  /// Copies the shards of all inputs of a program, which have been checked,
-  /// into `batch`.
-  void scatter(size_t program, const NamedArrays &arrays, char *batch) const;
+  /// Inputs and labels of all programs, in the order of the plan.
+  size_t numInputs() const { return inputs.size(); }
+  bool takes(size_t program, size_t input) const;
+  /// The offset of an input's shard for `device`; none: its pipeline rank does
+  /// not take it.
+  std::optional<uint64_t> offsetOf(size_t input, int64_t device) const;
+  /// Of a shard; padded: with what is behind it in a batch.
+  uint64_t inputBytes(size_t input) const {
+    return inputs[input].tensor->bytes;
+  }
+  uint64_t paddedBytes(size_t input) const {
+    return padded(inputs[input].tensor->bytes);
+  }
+
+  /// Copies the shards of an input, which has been checked, into `batch`; large
+  /// ones in several threads.
+  void scatter(size_t input, const NamedArrays &arrays, char *batch) const;
 
   /// The results of program `program`, as global arrays with the shards of this
   /// process filled in.
@@ -56,14 +72,19 @@ public:
 private:
   struct Input {
     const TensorSpec *tensor;
-    std::vector<HostShard> shards; ///< That differ.
+    std::vector<HostShard> shards;       ///< That differ.
+    std::map<int64_t, uint64_t> offsets; ///< By device.
   };
 
+  uint64_t padded(uint64_t bytes) const {
+    return (bytes + plan.alignment - 1) / plan.alignment * plan.alignment;
+  }
   uint64_t take(uint64_t bytes);
   void addInput(uint32_t tensor);
 
   const PlanSpec &plan;
   const std::vector<int64_t> devices;
+  const int threads;
   uint64_t total = 0;
   std::vector<Input> inputs;
   /// By device and its tensor.

@@ -60,6 +60,10 @@ openGpu(const LocalGpus &libraries, const PlanSpec &plan, int ordinal) {
   if (!main.ok())
     return main.status();
   gpu->main = std::make_unique<cuda::Stream>(*std::move(main));
+  absl::StatusOr<cuda::Stream> uploads = cuda::Stream::create(*gpu->context);
+  if (!uploads.ok())
+    return uploads.status();
+  gpu->uploads = std::make_unique<cuda::Stream>(*std::move(uploads));
   absl::StatusOr<Event> done = Event::create(*gpu->context);
   if (!done.ok())
     return done.status();

@@ -294,7 +294,7 @@ absl::Status Program::enter(const Gpu &gpu) const {
   return set.gpus.size() > 1 ? gpu.context->makeCurrent() : absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<Graph>> Program::capture(char *batch) {
+absl::StatusOr<std::vector<Graph>> Program::capture(const BatchMemory &batch) {
   std::vector<const Stream *> mains;
   for (const std::unique_ptr<Gpu> &gpu : set.gpus)
     mains.push_back(gpu->main.get());
@@ -307,7 +307,8 @@ absl::StatusOr<std::vector<Graph>> Program::capture(char *batch) {
   return graphs;
 }
 
-absl::Status Program::runSerialized(char *batch, absl::Duration deadline) {
+absl::Status Program::runSerialized(const BatchMemory &batch,
+                                    absl::Duration deadline) {
   serialized = deadline;
   absl::Status status = issueAll(batch);
   serialized.reset();
@@ -315,7 +316,7 @@ absl::Status Program::runSerialized(char *batch, absl::Duration deadline) {
 }
 
 absl::StatusOr<double> Program::timeAlone(uint32_t command, int repeats,
-                                          char *batch,
+                                          const BatchMemory &batch,
                                           absl::Duration deadline) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point start;
@@ -354,7 +355,7 @@ absl::Status Program::waitForAll(absl::Duration deadline) {
   return absl::OkStatus();
 }
 
-absl::Status Program::issueAll(char *batch) {
+absl::Status Program::issueAll(const BatchMemory &batch) {
   for (std::vector<bool> &ofRank : isRecorded)
     ofRank.assign(ofRank.size(), false);
   // A run starts on all streams of a GPU when its main one is there.
@@ -387,7 +388,7 @@ absl::Status Program::issueAll(char *batch) {
   return absl::OkStatus();
 }
 
-absl::Status Program::issueStep(const Step &step, char *batch) {
+absl::Status Program::issueStep(const Step &step, const BatchMemory &batch) {
   RankCommand first = step.commands[0];
   NvtxRange range(set.nvtx, set.nvtx ? describe(first) : std::string());
   auto streamOf = [&](RankCommand at, size_t i) -> const Stream & {
@@ -443,6 +444,14 @@ absl::Status Program::issueStep(const Step &step, char *batch) {
   return absl::OkStatus();
 }
 
+const StagedInputs &Program::stagedOn(const Gpu &gpu,
+                                      const BatchMemory &batch) const {
+  size_t index = 0;
+  while (set.gpus[index].get() != &gpu)
+    ++index;
+  return batch.staged[index];
+}
+
 /// `context` is the number of the kernel context.
 absl::Status Program::launch(const LaunchCommand &launch, const Device &device,
                              int64_t context, int64_t run,
@@ -464,7 +473,7 @@ absl::Status Program::launch(const LaunchCommand &launch, const Device &device,
 }
 
 absl::Status Program::issueOn(const Device &device, uint32_t number,
-                              int64_t run, char *batch) {
+                              int64_t run, const BatchMemory &batch) {
   const ProgramSpec &spec = programOf(device.rank);
   const Command &command = spec.commands[number];
   const Stream &stream = device.stream(command.stream);
@@ -503,12 +512,12 @@ absl::Status Program::issueOn(const Device &device, uint32_t number,
         set.plan.ranks()[device.rank].tensors[upload->tensor];
     if (tensor.bytes == 0)
       return absl::OkStatus();
+    const uint64_t staged = set.host.inputOffset(upload->tensor, device.number);
     return context.check(
-        driver.memcpyHtoDAsync(
-            device.arena.address() + tensor.offset,
-            batch + set.host.inputOffset(upload->tensor, device.number),
-            tensor.bytes, stream.get()),
-        "cuMemcpyHtoDAsync");
+        driver.memcpyDtoDAsync(device.arena.address() + tensor.offset,
+                               stagedOn(*device.gpu, batch).address(staged),
+                               tensor.bytes, stream.get()),
+        "cuMemcpyDtoDAsync");
   }
   if (auto *download = std::get_if<DownloadCommand>(&command.operation))
     for (const HostShard &shard :
@@ -517,7 +526,7 @@ absl::Status Program::issueOn(const Device &device, uint32_t number,
           spec.buffers[spec.results[download->result].buffer];
       if (shard.device == device.number && from.bytes > 0)
         return context.check(
-            driver.memcpyDtoHAsync(batch + shard.offset,
+            driver.memcpyDtoHAsync(batch.host.data() + shard.offset,
                                    at(spec.results[download->result].buffer),
                                    from.bytes, stream.get()),
             "cuMemcpyDtoHAsync");

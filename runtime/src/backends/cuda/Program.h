@@ -19,9 +19,9 @@
 #include "backends/cuda/Device.h"
 #include "backends/cuda/Gemm.h"
 #include "backends/cuda/Graph.h"
-#include "backends/cuda/HostLayout.h"
 #include "backends/cuda/Module.h"
 #include "backends/cuda/Nvtx.h"
+#include "backends/cuda/StagedInputs.h"
 #include "plan/CheckPipeline.h"
 
 #include <map>
@@ -58,19 +58,20 @@ public:
   uint64_t wireBytes() const { return wireSize; }
 
   /// A run as one graph for each GPU, which begins and ends on its main stream.
-  /// Inputs and results are in the host's `batch`.
-  [[nodiscard]] absl::StatusOr<std::vector<Graph>> capture(char *batch);
+  /// Inputs and results are in `batch`, which outlives it.
+  [[nodiscard]] absl::StatusOr<std::vector<Graph>>
+  capture(const BatchMemory &batch);
 
   /// Runs it on its streams, one command after the other, and waits at most
   /// `deadline` for each: errors name the command in which they happened.
-  [[nodiscard]] absl::Status runSerialized(char *batch,
+  [[nodiscard]] absl::Status runSerialized(const BatchMemory &batch,
                                            absl::Duration deadline);
 
   /// Seconds of `command` alone, on all devices of this process: the mean of
   /// `repeats` that are issued one behind the other. It computes from the
   /// current content of the arena. The plan has no pipeline.
   [[nodiscard]] absl::StatusOr<double> timeAlone(uint32_t command, int repeats,
-                                                 char *batch,
+                                                 const BatchMemory &batch,
                                                  absl::Duration deadline);
 
 private:
@@ -105,13 +106,14 @@ private:
   absl::Status prepareCollective(const Step &step);
   absl::Status prepareTransfers(const PipelineStep &commands);
   absl::Status prepareEvents();
-  absl::Status issueAll(char *batch);
-  absl::Status issueStep(const Step &step, char *batch);
+  absl::Status issueAll(const BatchMemory &batch);
+  absl::Status issueStep(const Step &step, const BatchMemory &batch);
   absl::Status waitForAll(absl::Duration deadline);
   absl::Status issueOn(const Device &device, uint32_t command, int64_t run,
-                       char *batch);
+                       const BatchMemory &batch);
   /// Comes before any work is issued to `gpu`.
   absl::Status enter(const Gpu &gpu) const;
+  const StagedInputs &stagedOn(const Gpu &gpu, const BatchMemory &batch) const;
   absl::Status launch(const LaunchCommand &launch, const Device &device,
                       int64_t context, int64_t run, const Stream &stream) const;
   CUdeviceptr address(const Device &device, uint32_t buffer, int64_t run) const;
