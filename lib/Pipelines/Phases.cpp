@@ -172,7 +172,7 @@ static void buildKernels(OpPassManager &manager, const CompileOptions &options,
     form.smallElements = 1 << 13;
   manager.addPass(createFormGemmsPass(form));
   FuseKernelsPassOptions fuse;
-  fuse.joinUpdates = isGpu;
+  fuse.fewLaunches = isGpu;
   manager.addPass(createFuseKernelsPass(fuse));
 }
 

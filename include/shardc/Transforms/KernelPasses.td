@@ -171,9 +171,10 @@ def FuseKernelsPass : Shardc_Pass<"fuse-kernels"> {
     Input: the output of `shardc-form-gemms`. Output: every core op is inside a
     `shardc.kernel`.
   }];
-  let options = [Option<"joinUpdates", "join-updates", "bool", "false",
-      "Put all updates that depend on the same op, of any size, into one kernel: "
-      "one launch for the optimizer's whole bucket on a GPU">];
+  let options = [Option<"fewLaunches", "few-launches", "bool", "false",
+      "For targets on which a kernel is a launch: put all updates that depend on "
+      "the same op, of any size, into one kernel, and small nests of any kind "
+      "that do not depend on each other">];
 }
 
 //===----------------------------------------------------------------------===//

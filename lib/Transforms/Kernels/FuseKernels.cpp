@@ -128,7 +128,7 @@ struct FuseKernelsPass : shardc::impl::FuseKernelsPassBase<FuseKernelsPass> {
 
   void fuse(Block &block) {
     KernelFusion fusion(block);
-    fusion.run(joinUpdates);
+    fusion.run(fewLaunches);
     SmallVector<Operation *> originals;
     for (Operation &op : block)
       originals.push_back(&op);

@@ -11,6 +11,7 @@
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/Debug.h"
 
+#include <map>
 #include <queue>
 
 #define DEBUG_TYPE "shardc-fuse-kernels"
@@ -29,6 +30,9 @@ static constexpr int64_t mostWaitingElements = 1 << 16;
 /// ready: compile time is finite.
 static constexpr size_t mostWaitingOps = 192;
 static constexpr size_t mostReadyOps = 1024;
+
+/// Summands up to which a sum may be beside other nests.
+static constexpr int64_t mostSummandsBeside = 256;
 
 /// Operands and results of such a kernel at most: a launch on a GPU passes 511.
 static constexpr size_t mostBuffers = 500;
@@ -301,8 +305,22 @@ static bool isInUpdate(Operation *op) {
 }
 
 static bool isSmall(Operation *op) {
-  auto type = cast<RankedTensorType>(op->getResult(0).getType());
-  return type.getNumElements() <= mostWaitingElements;
+  return getNumElements(op->getResult(0)) <= mostWaitingElements;
+}
+
+/// Whether the op is an update's of a small tensor.
+static bool isSmallUpdate(Operation *op) {
+  return isSmall(op) && isInUpdate(op) && !isa<DotGeneralOp>(op);
+}
+
+/// Whether a kernel may have other nests beside the one with this op. The block
+/// of a long sum has more threads, and with them all nests of its kernel: the
+/// order of their sums would depend on their neighbours.
+static bool mayHaveNeighbours(Operation *op) {
+  auto reduce = dyn_cast<ReduceOp>(op);
+  return isSmall(op) &&
+         (!reduce || getNumElements(reduce.getOperand()) <
+                         mostSummandsBeside * getNumElements(reduce));
 }
 
 void KernelFusion::fuseNodes(OpPredicate mayFuse, size_t mostOps,
@@ -313,9 +331,7 @@ void KernelFusion::fuseNodes(OpPredicate mayFuse, size_t mostOps,
   llvm::DenseMap<int64_t, SmallVector<unsigned>> bucketsByKey;
   for (unsigned node = 0; node < nodes.size(); ++node) {
     if (!nodes[node].isKernel || nodes[node].ops.empty() ||
-        llvm::any_of(nodes[node].ops, [&](Operation *op) {
-          return isa<DotGeneralOp>(op) || !mayFuse(op);
-        }))
+        !llvm::all_of(nodes[node].ops, mayFuse))
       continue;
     SmallVector<unsigned> &buckets = bucketsByKey[getKey(nodes[node])];
     auto bucket = llvm::find_if(buckets, [&](unsigned other) {
@@ -332,8 +348,28 @@ void KernelFusion::fuseNodes(OpPredicate mayFuse, size_t mostOps,
 }
 
 void KernelFusion::fuseSmallNodes() {
-  fuseNodes([](Operation *op) { return isSmall(op) && isInUpdate(op); },
-            mostWaitingOps, [](const Node &) { return 0; });
+  fuseNodes(isSmallUpdate, mostWaitingOps, [](const Node &) { return 0; });
+}
+
+/// Groups at equal depths of the graph have no path between them. Updates stay
+/// apart: what they write is read until then.
+void KernelFusion::fuseSideBySide() {
+  llvm::DenseMap<Operation *, int64_t> depths;
+  for (const Node *node : getOrder()) {
+    int64_t depth = 0;
+    for (unsigned producer : getProducerNodes(nodeOf.lookup(node->ops[0])))
+      depth = std::max(depth, depths.lookup(nodes[producer].ops[0]) + 1);
+    depths[node->ops[0]] = depth;
+  }
+  std::map<std::tuple<int64_t, bool, bool>, int64_t> keys;
+  fuseNodes(mayHaveNeighbours, mostWaitingOps, [&](const Node &node) {
+    Operation *first = node.ops[0];
+    return keys
+        .try_emplace(
+            {depths.lookup(first), isInUpdate(first), isRecomputed(first)},
+            keys.size())
+        .first->second;
+  });
 }
 
 void KernelFusion::fuseReadyUpdates() {
@@ -351,7 +387,10 @@ void KernelFusion::fuseReadyUpdates() {
           last = std::max(last, waitsFor.lookup(producer));
     waitsFor[&op] = last;
   }
-  fuseNodes(isInUpdate, mostReadyOps, [&](const Node &node) {
+  auto mayFuse = [](Operation *op) {
+    return isInUpdate(op) && !isa<DotGeneralOp>(op);
+  };
+  fuseNodes(mayFuse, mostReadyOps, [&](const Node &node) {
     int64_t last = -1;
     for (Operation *op : node.ops)
       last = std::max(last, waitsFor.lookup(op));
@@ -359,7 +398,7 @@ void KernelFusion::fuseReadyUpdates() {
   });
 }
 
-void KernelFusion::run(bool joinUpdates) {
+void KernelFusion::run(bool fewLaunches) {
   for (Operation &op : block) {
     if (repeated.contains(&op))
       continue;
@@ -375,9 +414,11 @@ void KernelFusion::run(bool joinUpdates) {
       }
     }
   }
-  if (joinUpdates)
+  if (fewLaunches)
     fuseReadyUpdates();
   fuseSmallNodes();
+  if (fewLaunches)
+    fuseSideBySide();
 }
 
 SmallVector<const KernelFusion::Node *> KernelFusion::getOrder() {

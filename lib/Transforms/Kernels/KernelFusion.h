@@ -1,7 +1,7 @@
 //===- KernelFusion.h - Fusion of ops into kernels --------------*- C++ -*-===//
 //
 // Greedy producer-consumer fusion of the core ops of a block, then horizontal
-// fusion of independent parameter updates. A group of ops must be one loop nest
+// fusion of independent groups. A group of ops must be one loop nest
 // (KernelNest.h), and the graph of groups must stay acyclic. Decisions depend
 // on the order of the ops alone. Not thread-safe.
 //
@@ -24,9 +24,10 @@ public:
   explicit KernelFusion(mlir::Block &block);
 
   /// Merges groups. Independent updates of small tensors share kernels. With
-  /// `joinUpdates`, for targets on which every kernel is a launch, so do
-  /// updates of any size that become ready at the same time.
-  void run(bool joinUpdates);
+  /// `fewLaunches`, for targets on which every kernel is a launch, so do
+  /// updates of any size that become ready at the same time, and other small
+  /// groups that no path connects.
+  void run(bool fewLaunches);
 
   /// A group of ops that becomes a kernel, or one op outside of kernels.
   struct Node {
@@ -78,6 +79,7 @@ private:
 
   void fuseSmallNodes();
   void fuseReadyUpdates();
+  void fuseSideBySide();
   using OpPredicate = llvm::function_ref<bool(mlir::Operation *)>;
   using KeyOf = llvm::function_ref<int64_t(const Node &)>;
   /// Merges independent groups of equal keys, whose ops must all satisfy

@@ -1,4 +1,4 @@
-// RUN: shardc-opt %s --split-input-file --shardc-fuse-kernels=join-updates=true | FileCheck %s --check-prefixes=BOTH,JOIN
+// RUN: shardc-opt %s --split-input-file --shardc-fuse-kernels=few-launches=true | FileCheck %s --check-prefixes=BOTH,JOIN
 // RUN: shardc-opt %s --split-input-file --shardc-fuse-kernels | FileCheck %s --check-prefixes=BOTH,ALONE
 
 // Large updates share a kernel if both gradients come from one collective, and
@@ -100,5 +100,28 @@ module {
     %3 = shardc.sub %q, %0#1 {shardc.part = #shardc.part<update>} : tensor<400x300xf32>
     %4 = shardc.sub %r, %0#2 {shardc.part = #shardc.part<update>} : tensor<500x300xf32>
     return %2, %3, %4 : tensor<150x600xf32>, tensor<400x300xf32>, tensor<500x300xf32>
+  }
+}
+
+// -----
+
+// Where kernels are launches, small nests of any kind share one if no path
+// connects them. A long sum stays alone: its block has more threads.
+
+// BOTH-LABEL: func.func @side_by_side
+// JOIN: %[[TWO:.*]]:2 = shardc.kernel({{.*}}) {{.*}}-> (tensor<16x8xf32>, tensor<8xf32>) {
+// JOIN: %[[LONG:.*]] = shardc.kernel(%{{.*}}) {{.*}}-> tensor<8xf32> {
+// JOIN: return %[[TWO]]#0, %[[TWO]]#1, %[[LONG]]
+// ALONE: %[[PRODUCT:.*]] = shardc.kernel({{.*}}) {{.*}}-> tensor<16x8xf32> {
+// ALONE: %[[SUM:.*]] = shardc.kernel({{.*}}) {{.*}}-> tensor<8xf32> {
+// ALONE: %[[LONG:.*]] = shardc.kernel({{.*}}) {{.*}}-> tensor<8xf32> {
+// ALONE: return %[[PRODUCT]], %[[SUM]], %[[LONG]]
+module {
+  shardc.mesh @mesh <["data" = 2]>
+  func.func @side_by_side(%x: tensor<32x16xf32>, %g: tensor<32x8xf32>, %h: tensor<512x8xf32>) -> (tensor<16x8xf32>, tensor<8xf32>, tensor<8xf32>) {
+    %0 = shardc.dot_general %x, %g contracting = [0] x [0] {shardc.part = #shardc.part<backward>} : tensor<32x16xf32>, tensor<32x8xf32> -> tensor<16x8xf32>
+    %1 = shardc.reduce sum %g dims = [0] {shardc.part = #shardc.part<backward>} : tensor<32x8xf32> -> tensor<8xf32>
+    %2 = shardc.reduce sum %h dims = [0] {shardc.part = #shardc.part<backward>} : tensor<512x8xf32> -> tensor<8xf32>
+    return %0, %1, %2 : tensor<16x8xf32>, tensor<8xf32>, tensor<8xf32>
   }
 }
