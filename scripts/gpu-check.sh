@@ -298,11 +298,49 @@ large=4096-16384-4096
 layers=4096,16384,4096 batch=8192
 [ $isFake = 0 ] || layers=256,384,256 batch=64
 
+# The built-in machine of the GPU that is measured; empty: there is none.
+machineOf() {
+  case $1 in
+  *H200*) echo h200 ;;
+  *H100*) echo h100 ;;
+  *A100*80GB*) echo a100-80 ;;
+  *A100*) echo a100-40 ;;
+  esac
+}
+
+# estimated PLAN WHAT: notes its step, measured last, for the table.
+estimates=()
+estimated() {
+  local machine micros
+  machine=$(machineOf "${figure[gpu]}")
+  [ -n "$machine" ] || return 0
+  micros=$(awk -v machine="$machine" '$1 == machine { print $2 }' "$here/estimates/$1")
+  estimates+=("$(awk -v what="$2" -v a="$micros" -v b="${figure[step_us]}" \
+    'BEGIN { printf "%-40s %12.5g %12.5g %8.3g", what, a, b, b / a }')")
+}
+
+# The rates of the GPU as a machine file, and estimates beside what was measured.
+machines() {
+  if [ $isFake = 1 ]; then
+    skip 'the rates of the GPU: the fake has none'
+    return
+  fi
+  local number=${#checks[@]}
+  check 'a machine file is measured' timeout 60 shardc-run --device=cuda \
+    --measure-machine="$work/machine.json"
+  settle
+  sed 's/^/         /' "$work/$number/log"
+  keepLog machine.json "$work/machine.json"
+  echo "steps on one device, us: estimated with the rates of $(machineOf "${figure[gpu]}"), measured, factor"
+  printf '         %s\n' "${estimates[@]}"
+}
+
 measurements() {
   local precision
   echo
   for precision in tf32 bf16; do
     figures "large-$precision" 10 || continue
+    estimated "large-$precision" "$large, batch 8192, $precision"
     goal "a step of $large, batch 8192, $precision: its GEMMs alone over it" \
       "${figure[gemms_ratio]}" 0.95
     against "a step of $large, batch 8192, $precision" \
@@ -317,7 +355,14 @@ measurements() {
         'BEGIN { printf "%.0f", a - b - c }')"
     printf '         and whatever else uses the GPU; %s B more after the steps\n' "${figure[grown]}"
   done
+  local model
+  for model in digits wide; do
+    figures "$(nameOf $model none data=1)" 500 || continue
+    estimated "$(nameOf $model none data=1)" $model
+    printf 'figure   a step of %s on one device: %s us\n' $model "${figure[step_us]}"
+  done
   if figures "$(nameOf notebook none data=1)" 2000; then
+    estimated "$(nameOf notebook none data=1)" notebook
     printf 'figure   a step of 10-32-16-1, one graph launch: %s us\n' "${figure[step_us]}"
     local notebook
     notebook=$(peerModel 10,32,16,1 adam 64 f32)
@@ -325,6 +370,7 @@ measurements() {
     against 'a step of 10-32-16-1 in a jitted loop (lax.scan)' "$notebook" scan 2000 10
   fi
   if figures adam 10; then
+    estimated adam '2048-4096-2048, batch 64, Adam'
     goal 'the kernel of Adam: its bandwidth over that of copies' \
       "${figure[update_ratio]}" 0.85
   fi
@@ -332,6 +378,7 @@ measurements() {
     goal 'all-reduce of 8 virtual devices: the time of copies over its own' \
       "${figure[all_reduce_ratio]}" 0.5
   fi
+  machines
 }
 
 for part in "${parts[@]}"; do

@@ -2,6 +2,7 @@
 
 #include "CudaFixture.h"
 
+#include "backends/cuda/MeasureGpu.h"
 #include "shardc-rt/Trainer.h"
 
 #include <cmath>
@@ -47,6 +48,21 @@ TEST_F(CudaExecutorTest, AllocatesThePlansArenas) {
   EXPECT_EQ(fake->bytesAllocated,
             4 * (plan->arenaBytes() + 24 + 1024 + 2 * 64));
   EXPECT_EQ((*executor)->scratchBytesPerDevice(), 24 + 1024 + 2 * 64);
+}
+
+TEST_F(CudaExecutorTest, MeasuresAGpu) {
+  auto rates = cuda::measureGpu(options, 48);
+  ASSERT_TRUE(rates.ok()) << rates.status();
+  EXPECT_EQ(rates->memoryBytes, uint64_t(80) << 30);
+  for (double rate : {rates->f32, rates->tf32, rates->bf16, rates->memory})
+    EXPECT_GT(rate, 0);
+  // One run of each GEMM is not counted.
+  EXPECT_EQ(std::count(fake->details.begin(), fake->details.end(),
+                       "cublasLtMatmul(48 x 48)"),
+            18);
+  options.gpu = 100;
+  EXPECT_EQ(cuda::measureGpu(options).status().code(),
+            absl::StatusCode::kUnavailable);
 }
 
 TEST_F(CudaExecutorTest, AStepIsOneGraphLaunch) {

@@ -24,8 +24,7 @@ static bool isCuda(const Arguments &arguments) {
   return arguments.device == "cuda";
 }
 
-/// With the user's paths of the vendor's libraries.
-static CudaOptions cudaOptions(const Arguments &arguments) {
+CudaOptions shardc::run::cudaOptions(const Arguments &arguments) {
   CudaOptions options;
   options.serialize = arguments.serialize;
   options.gemmCachePath = arguments.tuneGemms;

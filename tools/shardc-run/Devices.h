@@ -14,6 +14,9 @@
 
 namespace shardc::run {
 
+/// With the user's paths of the vendor's libraries.
+rt::CudaOptions cudaOptions(const Arguments &arguments);
+
 /// Prints the devices there are (--list-devices), in lines or as one JSON
 /// object; returns the exit code.
 int listDevices(const Arguments &arguments);

@@ -2,15 +2,17 @@
 //
 // Measures the rates that the runtime attains on the workers: GEMMs, copies in
 // memory, collectives between eight virtual devices. Each is the best of
-// several runs.
+// several runs. With --device=cuda those of a GPU: GEMMs and copies.
 //
 //===----------------------------------------------------------------------===//
 
 #include "MeasureMachine.h"
 
+#include "Devices.h"
 #include "Outputs.h"
 #include "Report.h"
 
+#include "backends/cuda/MeasureGpu.h"
 #include "checkpoint/Files.h"
 #include "collectives/Collectives.h"
 #include "exec/MeasureRates.h"
@@ -88,14 +90,13 @@ static double rounded(double value) {
              : value;
 }
 
-int shardc::run::measureMachine(const Arguments &arguments) {
-  if (int code = checkOutputs(arguments))
-    return code;
+/// The computer with its workers as eight virtual devices.
+static absl::StatusOr<Json> measureComputer(const Arguments &arguments) {
   ContextOptions options;
   options.threads = arguments.threads;
   absl::StatusOr<std::unique_ptr<Context>> context = Context::create(options);
   if (!context.ok())
-    return report(context.status());
+    return context.status();
   WorkerPool &pool = (*context)->workers();
   const double f32 = measureGemm(pool, seconds, DType::F32);
   const double bf16 = measureGemm(pool, seconds, DType::BF16);
@@ -107,7 +108,7 @@ int shardc::run::measureMachine(const Arguments &arguments) {
   auto small = measureCollective(pool, CollectiveKind::AllReduce, 8, 50);
   for (const auto *one : {&reduce, &gather, &small})
     if (!one->ok())
-      return report(one->status());
+      return one->status();
   Json json;
   json["name"] = "this computer";
   json["source"] =
@@ -124,7 +125,45 @@ int shardc::run::measureMachine(const Arguments &arguments) {
       {"bytes_per_second", rounded((reduce->wireBytes + gather->wireBytes) /
                                    (reduce->seconds + gather->seconds))},
       {"latency_seconds", rounded(small->seconds / 6)}};
-  const std::string text = json.dump(2) + "\n";
+  return json;
+}
+
+/// A GPU. Links between several are not measured: those that the vendor has for
+/// its generation.
+static absl::StatusOr<Json> measureOneGpu(const Arguments &arguments) {
+  CudaOptions options = cudaOptions(arguments);
+  options.gpu = std::max(arguments.gpu, 0);
+  absl::StatusOr<cuda::GpuRates> rates = cuda::measureGpu(options);
+  if (!rates.ok())
+    return rates.status();
+  const char *link = rates->architecture >= 90 ? "nvlink4" : "nvlink3";
+  Json json;
+  json["name"] = rates->name;
+  json["source"] = absl::StrCat("shardc-run --measure-machine on ", rates->name,
+                                "; the link, ", link, ", is not measured");
+  // There are no GEMMs of f64.
+  json["device"]["flops_per_second"] = {{"f64", rounded(rates->f32 / 2)},
+                                        {"f32", rounded(rates->f32)},
+                                        {"tf32", rounded(rates->tf32)},
+                                        {"bf16", rounded(rates->bf16)}};
+  json["device"]["memory_bytes"] = rounded(double(rates->memoryBytes));
+  json["device"]["memory_bytes_per_second"] = rounded(rates->memory);
+  json["default_link"] = link;
+  return json;
+}
+
+/// A figure of the file in units of 1e9.
+static double inGiga(const Json &figure) { return figure.get<double>() / 1e9; }
+
+int shardc::run::measureMachine(const Arguments &arguments) {
+  if (int code = checkOutputs(arguments))
+    return code;
+  absl::StatusOr<Json> json = arguments.device == "cuda"
+                                  ? measureOneGpu(arguments)
+                                  : measureComputer(arguments);
+  if (!json.ok())
+    return report(json.status());
+  const std::string text = json->dump(2) + "\n";
   if (absl::Status status =
           replaceFile(arguments.measureMachine,
                       [&](WritableFile &file) { return file.write(0, text); });
@@ -134,10 +173,18 @@ int shardc::run::measureMachine(const Arguments &arguments) {
     std::cout << text;
     return 0;
   }
-  std::cout << absl::StrFormat(
-      "%s: GEMMs of f32 %.3g GFLOP/s, of bf16 %.3g GFLOP/s, memory %.3g GB/s, "
-      "collectives %.3g GB/s\n",
-      arguments.measureMachine, f32 / 1e9, bf16 / 1e9, memory / 1e9,
-      json["default_link"]["bytes_per_second"].get<double>() / 1e9);
+  const Json &device = (*json)["device"], &flops = device["flops_per_second"];
+  std::cout << arguments.measureMachine << ": GEMMs";
+  for (const char *type : {"f32", "tf32", "bf16"})
+    if (flops.contains(type))
+      std::cout << absl::StrFormat(" of %s %.3g GFLOP/s,", type,
+                                   inGiga(flops[type]));
+  std::cout << absl::StrFormat(" memory %.3g GB/s",
+                               inGiga(device["memory_bytes_per_second"]));
+  if ((*json)["default_link"].is_object())
+    std::cout << absl::StrFormat(
+        ", collectives %.3g GB/s",
+        inGiga((*json)["default_link"]["bytes_per_second"]));
+  std::cout << "\n";
   return 0;
 }

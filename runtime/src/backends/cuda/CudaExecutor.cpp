@@ -2,6 +2,7 @@
 
 #include "backends/cuda/CudaExecutor.h"
 
+#include "backends/cuda/MeasureGpu.h"
 #include "backends/cuda/TuneGemms.h"
 #include "exec/Arrays.h"
 #include "exec/Shards.h"
@@ -727,36 +728,8 @@ absl::StatusOr<std::vector<double>> CudaExecutor::timeCommands(size_t program,
 
 absl::StatusOr<double> CudaExecutor::measureCopies(uint64_t bytes,
                                                    int repeats) {
-  const Gpu &gpu = *hardware->gpus[0];
-  absl::StatusOr<DeviceMemory> from =
-      DeviceMemory::allocate(*gpu.context, bytes, "a copy");
-  if (!from.ok())
-    return from.status();
-  absl::StatusOr<DeviceMemory> to =
-      DeviceMemory::allocate(*gpu.context, bytes, "a copy");
-  if (!to.ok())
-    return to.status();
-  Clock::time_point start;
-  for (int i = -1; i < repeats; ++i) {
-    if (absl::Status s = gpu.context->check(
-            hardware->driver->memcpyDtoDAsync(to->address(), from->address(),
-                                              bytes, gpu.main->get()),
-            "cuMemcpyDtoDAsync");
-        !s.ok())
-      return s;
-    if (i >= 0)
-      continue;
-    if (absl::Status s = hardware->wait(gpu, cudaOptions.deadline, "copying");
-        !s.ok())
-      return s;
-    start = Clock::now();
-  }
-  if (absl::Status s = hardware->wait(gpu, cudaOptions.deadline, "copying");
-      !s.ok())
-    return s;
-  double seconds =
-      std::chrono::duration<double>(Clock::now() - start).count() / repeats;
-  return 2 * static_cast<double>(bytes) / seconds;
+  return cuda::measureCopies(*hardware->gpus[0]->main, bytes, repeats,
+                             cudaOptions.deadline);
 }
 
 uint64_t CudaExecutor::allocatedBytes() const {

@@ -1,0 +1,36 @@
+//===- MeasureGpu.h - What a GPU attains ------------------------*- C++ -*-===//
+
+#ifndef SHARDC_RT_SRC_BACKENDS_CUDA_MEASUREGPU_H
+#define SHARDC_RT_SRC_BACKENDS_CUDA_MEASUREGPU_H
+
+#include "backends/cuda/Stream.h"
+#include "shardc-rt/Cuda.h"
+
+namespace shardc::rt::cuda {
+
+/// Rates of a GPU: FLOP/s of the library's GEMMs of squares by the type in
+/// which they multiply, and bytes per second that copies read and write.
+struct GpuRates {
+  std::string name;
+  int architecture; ///< 90 for sm_90.
+  uint64_t memoryBytes;
+  double f32, tf32, bf16;
+  double memory;
+};
+
+/// Measures GPU `options.gpu`, GEMMs with `size` rows and columns. They have
+/// random factors and the first algorithm of the library's heuristics, as in
+/// steps. Unavailable: there is no GPU, or a
+/// library is missing. ResourceExhausted: its memory is in use.
+[[nodiscard]] SHARDC_RT_API absl::StatusOr<GpuRates>
+measureGpu(const CudaOptions &options, int64_t size = 8192);
+
+/// Bytes per second that copies of `bytes` bytes within a GPU, of which
+/// `repeats` are timed, read and write.
+[[nodiscard]] absl::StatusOr<double> measureCopies(const Stream &stream,
+                                                   uint64_t bytes, int repeats,
+                                                   absl::Duration deadline);
+
+} // namespace shardc::rt::cuda
+
+#endif // SHARDC_RT_SRC_BACKENDS_CUDA_MEASUREGPU_H
