@@ -22,8 +22,8 @@ struct GpuRates {
 /// random factors and the first algorithm of the library's heuristics, as in
 /// steps. Unavailable: there is no GPU, or a
 /// library is missing. ResourceExhausted: its memory is in use.
-[[nodiscard]] SHARDC_RT_API absl::StatusOr<GpuRates>
-measureGpu(const CudaOptions &options, int64_t size = 8192);
+[[nodiscard]] absl::StatusOr<GpuRates> measureGpu(const CudaOptions &options,
+                                                  int64_t size = 8192);
 
 /// Bytes per second that copies of `bytes` bytes within a GPU, of which
 /// `repeats` are timed, read and write.
