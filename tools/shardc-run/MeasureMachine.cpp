@@ -18,6 +18,7 @@
 #include "exec/MeasureRates.h"
 #include "shardc-rt/Context.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -128,15 +129,21 @@ static absl::StatusOr<Json> measureComputer(const Arguments &arguments) {
   return json;
 }
 
-/// A GPU. Links between several are not measured: those that the vendor has for
-/// its generation.
+/// The link of the built-in machine of a GPU; one without such has PCIe.
+static const char *linkOf(const std::string &gpu) {
+  if (absl::StrContains(gpu, "H100") || absl::StrContains(gpu, "H200"))
+    return "nvlink4";
+  return absl::StrContains(gpu, "A100") ? "nvlink3" : "pcie4";
+}
+
+/// A GPU. Links between several are not measured.
 static absl::StatusOr<Json> measureOneGpu(const Arguments &arguments) {
   CudaOptions options = cudaOptions(arguments);
   options.gpu = std::max(arguments.gpu, 0);
   absl::StatusOr<cuda::GpuRates> rates = cuda::measureGpu(options);
   if (!rates.ok())
     return rates.status();
-  const char *link = rates->architecture >= 90 ? "nvlink4" : "nvlink3";
+  const char *link = linkOf(rates->name);
   Json json;
   json["name"] = rates->name;
   json["source"] = absl::StrCat("shardc-run --measure-machine on ", rates->name,

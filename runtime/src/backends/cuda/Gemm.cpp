@@ -3,8 +3,9 @@
 #include "backends/cuda/Gemm.h"
 
 #include "backends/cuda/CublasLtStatus.h"
+#include "backends/cuda/TimeIssued.h"
 
-#include <chrono>
+#include <limits>
 
 using namespace shardc::rt;
 using namespace shardc::rt::cuda;
@@ -209,32 +210,21 @@ absl::StatusOr<GemmChoices::Choice>
 Gemm::fastest(const GemmOperands &operands, CUdeviceptr workspace,
               uint64_t maxWorkspace, const Stream &stream,
               absl::FunctionRef<absl::Status()> wait) {
-  using Clock = std::chrono::steady_clock;
   constexpr int number = 8, repeats = 5;
   absl::StatusOr<std::vector<GemmChoices::Choice>> all =
       candidates(number, maxWorkspace);
   if (!all.ok())
     return all.status();
   GemmChoices::Choice best = all->front();
-  Clock::duration least = Clock::duration::max();
+  double least = std::numeric_limits<double>::infinity();
   for (const GemmChoices::Choice &candidate : *all) {
     choice = candidate;
-    Clock::time_point start;
-    // The first run is not counted.
-    for (int i = -1; i < repeats; ++i) {
-      if (absl::Status s = issue(operands, workspace, stream); !s.ok())
-        return s;
-      if (i >= 0)
-        continue;
-      if (absl::Status s = wait(); !s.ok())
-        return s;
-      start = Clock::now();
-    }
-    if (absl::Status s = wait(); !s.ok())
-      return s;
-    Clock::duration taken = Clock::now() - start;
-    if (taken < least) {
-      least = taken;
+    absl::StatusOr<double> taken = timeIssued(
+        repeats, [&] { return issue(operands, workspace, stream); }, wait);
+    if (!taken.ok())
+      return taken.status();
+    if (*taken < least) {
+      least = *taken;
       best = candidate;
     }
   }

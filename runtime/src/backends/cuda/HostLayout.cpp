@@ -6,6 +6,7 @@
 #include "exec/Shards.h"
 
 #include <set>
+#include <system_error>
 #include <thread>
 
 using namespace shardc::rt;
@@ -97,10 +98,16 @@ void HostLayout::scatter(size_t number, const NamedArrays &arrays,
   constexpr int64_t leastPart = 1 << 20;
   const int64_t parts = std::clamp<int64_t>(all / leastPart, 1, threads);
   std::vector<std::thread> helpers;
-  for (int64_t part = 1; part < parts; ++part)
-    helpers.emplace_back(copyPart, all * part / parts,
-                         all * (part + 1) / parts);
+  int64_t begun = 1;
+  try {
+    for (; begun < parts; ++begun)
+      helpers.emplace_back(copyPart, all * begun / parts,
+                           all * (begun + 1) / parts);
+  } catch (const std::system_error &) {
+    // No more threads: this one copies the rest.
+  }
   copyPart(0, all / parts);
+  copyPart(all * begun / parts, all);
   for (std::thread &helper : helpers)
     helper.join();
 }

@@ -6,9 +6,9 @@
 #include "backends/cuda/Event.h"
 #include "backends/cuda/Gemm.h"
 #include "backends/cuda/PinnedMemory.h"
+#include "backends/cuda/TimeIssued.h"
 
 #include <algorithm>
-#include <chrono>
 #include <random>
 
 using namespace shardc::rt;
@@ -18,32 +18,17 @@ static constexpr int repeats = 5;
 /// More than any cache holds.
 static constexpr uint64_t copiedBytes = uint64_t(256) << 20;
 
-/// Mean seconds of what `issue` puts on `stream`; the first time is not
-/// counted.
-static absl::StatusOr<double>
-timeIssued(const cuda::Stream &stream, int repeats, absl::Duration deadline,
-           absl::FunctionRef<absl::Status()> issue) {
-  using Clock = std::chrono::steady_clock;
+/// Mean seconds of what `issue` puts on `stream`.
+static absl::StatusOr<double> timeOn(const cuda::Stream &stream, int repeats,
+                                     absl::Duration deadline,
+                                     absl::FunctionRef<absl::Status()> issue) {
   absl::StatusOr<Event> done = Event::create(stream.context());
   if (!done.ok())
     return done.status();
-  auto wait = [&] {
+  return timeIssued(repeats, issue, [&] {
     absl::Status recorded = done->record(stream);
     return recorded.ok() ? done->wait(deadline, "measuring") : recorded;
-  };
-  Clock::time_point start;
-  for (int i = -1; i < repeats; ++i) {
-    if (absl::Status s = issue(); !s.ok())
-      return s;
-    if (i >= 0)
-      continue;
-    if (absl::Status s = wait(); !s.ok())
-      return s;
-    start = Clock::now();
-  }
-  if (absl::Status s = wait(); !s.ok())
-    return s;
-  return std::chrono::duration<double>(Clock::now() - start).count() / repeats;
+  });
 }
 
 absl::StatusOr<double>
@@ -58,7 +43,7 @@ shardc::rt::cuda::measureCopies(const cuda::Stream &stream, uint64_t bytes,
       DeviceMemory::allocate(context, bytes, "a copy");
   if (!to.ok())
     return to.status();
-  absl::StatusOr<double> seconds = timeIssued(stream, repeats, deadline, [&] {
+  absl::StatusOr<double> seconds = timeOn(stream, repeats, deadline, [&] {
     return context.check(context.driver().memcpyDtoDAsync(to->address(),
                                                           from->address(),
                                                           bytes, stream.get()),
@@ -153,7 +138,7 @@ static absl::StatusOr<double> measureGemm(const GemmLibrary &library,
   if (!gemm.ok())
     return gemm.status();
   absl::StatusOr<double> seconds =
-      timeIssued(stream, repeats, options.deadline, [&] {
+      timeOn(stream, repeats, options.deadline, [&] {
         return (*gemm)->issue(matrices.places(), matrices.workspace.address(),
                               stream);
       });
@@ -185,7 +170,6 @@ shardc::rt::cuda::measureGpu(const CudaOptions &options, int64_t size) {
     return stream.status();
   GpuRates rates{};
   rates.name = (*context)->name();
-  rates.architecture = (*context)->architecture();
   size_t available = 0, total = 0;
   if (absl::Status s = (*context)->check(
           (*driver)->memGetInfo(&available, &total), "cuMemGetInfo");

@@ -12,7 +12,6 @@ namespace shardc::rt::cuda {
 /// which they multiply, and bytes per second that copies read and write.
 struct GpuRates {
   std::string name;
-  int architecture; ///< 90 for sm_90.
   uint64_t memoryBytes;
   double f32, tf32, bf16;
   double memory;

@@ -2,10 +2,10 @@
 
 #include "backends/cuda/Program.h"
 
+#include "backends/cuda/TimeIssued.h"
 #include "plan/Accesses.h"
 
 #include <algorithm>
-#include <chrono>
 #include <set>
 
 using namespace shardc::rt;
@@ -318,24 +318,14 @@ absl::Status Program::runSerialized(const BatchMemory &batch,
 absl::StatusOr<double> Program::timeAlone(uint32_t command, int repeats,
                                           const BatchMemory &batch,
                                           absl::Duration deadline) {
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point start;
   const RankCommand at{0, command};
-  // The first one is not counted.
-  for (int i = -1; i < repeats; ++i) {
-    isRecorded[0].assign(programOf(0).commands.size(), false);
-    if (absl::Status s = annotate(issueStep({PipelineStep{at}}, batch), at);
-        !s.ok())
-      return s;
-    if (i >= 0)
-      continue;
-    if (absl::Status s = annotate(waitForAll(deadline), at); !s.ok())
-      return s;
-    start = Clock::now();
-  }
-  if (absl::Status s = annotate(waitForAll(deadline), at); !s.ok())
-    return s;
-  return std::chrono::duration<double>(Clock::now() - start).count() / repeats;
+  return timeIssued(
+      repeats,
+      [&] {
+        isRecorded[0].assign(programOf(0).commands.size(), false);
+        return annotate(issueStep({PipelineStep{at}}, batch), at);
+      },
+      [&] { return annotate(waitForAll(deadline), at); });
 }
 
 absl::Status Program::waitForAll(absl::Duration deadline) {
