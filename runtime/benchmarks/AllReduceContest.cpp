@@ -110,7 +110,8 @@ void Computation::runOnce() {
   const bool packsA = gemm->sharedFactor() == PreparedGemm::SharedFactor::A;
   for (int64_t round = 0; round < gemm->numRounds(); ++round) {
     for (int64_t task = 0; task < gemm->numPackTasks(round); ++task)
-      gemm->pack(packsA ? operands.a : operands.b, packed.data(), round, task);
+      gemm->pack(packsA ? &operands.a : &operands.b, packed.data(), round,
+                 task);
     for (int64_t tile = 0; tile < gemm->numTiles(); ++tile)
       gemm->run(operands, round, tile);
   }

@@ -34,7 +34,7 @@ void runBackwards(const PreparedGemm &gemm, GemmOperands operands) {
   bool isA = gemm.sharedFactor() == PreparedGemm::SharedFactor::A;
   for (int64_t round = 0; round < gemm.numRounds(); ++round) {
     for (int64_t task = gemm.numPackTasks(round); task-- > 0;)
-      gemm.pack(isA ? operands.a : operands.b, packed.data(), round, task);
+      gemm.pack(isA ? &operands.a : &operands.b, packed.data(), round, task);
     for (int64_t tile = gemm.numTiles(); tile-- > 0;)
       gemm.run(operands, round, tile);
   }

@@ -2,6 +2,7 @@
 
 #include "backends/cpu/PackedGemm.h"
 
+#include "base/ReductionTree.h"
 #include "exec/RunGemm.h"
 
 #include <array>
@@ -225,6 +226,78 @@ TEST(PackedGemmTest, PartsHaveTheBitsOfTheWhole) {
   }
 }
 
+/// The sum of nodes of the tree, each the result of a GEMM of its own.
+std::vector<float> sumOf(const std::vector<std::vector<float>> &addends,
+                         size_t first, size_t count) {
+  if (count == 1)
+    return addends[first];
+  size_t left = leavesOfLeft(count);
+  std::vector<float> sum = sumOf(addends, first, left);
+  std::vector<float> right = sumOf(addends, first + left, count - left);
+  for (size_t i = 0; i < sum.size(); ++i)
+    sum[i] += right[i];
+  return sum;
+}
+
+TEST(PackedGemmTest, SumsHaveTheBitsOfTheirTree) {
+  const int64_t shapes[][3] = {{1, 1, 1},    {7, 33, 5},     {50, 20, 16},
+                               {20, 50, 90}, {97, 101, 130}, {200, 300, 70}};
+  for (const KernelsOf &version : versions())
+    for (const auto &[m, n, k] : shapes)
+      for (int64_t addends = 2; version.canRun && addends <= 9; ++addends)
+        for (int which = 0; which < 4; ++which) {
+          GemmCommand gemm = commandOf(m, n, k, which & 1, which & 2);
+          if (!PackedGemm::canAdd(gemm, addends))
+            continue;
+          SCOPED_TRACE(testing::Message()
+                       << version.name << ", " << addends << " of " << m << "x"
+                       << n << "x" << k << ", " << which);
+          std::vector<Operands> operands;
+          std::vector<std::vector<float>> results;
+          std::vector<const void *> factors, a, b;
+          for (int64_t i = 0; i < addends; ++i) {
+            operands.emplace_back(gemm, i + 1);
+            results.push_back(computeGemm(
+                PackedGemm(gemm, {}, *version.kernels), operands[i], false));
+            results.back().resize(m * n);
+          }
+          for (const Operands &one : operands) {
+            factors.insert(factors.end(), {one.a.data(), one.b.data()});
+            a.push_back(one.a.data());
+            b.push_back(one.b.data());
+          }
+          std::vector<float> expected = sumOf(results, 0, addends);
+          // Different numbers of tiles, with what is shared packed for all.
+          for (int64_t calls : {1, 8}) {
+            PackedGemm sum(gemm, {calls, calls, calls}, *version.kernels,
+                           addends);
+            std::vector<float> packed(sum.packedBytes() / sizeof(float), NAN),
+                c(m * n, NAN);
+            GemmOperands addresses{factors[0], factors[1],    nullptr,
+                                   c.data(),   packed.data(), &factors[2]};
+            bool isA = sum.sharedFactor() == PreparedGemm::SharedFactor::A;
+            for (int64_t round = 0; round < sum.numRounds(); ++round) {
+              for (int64_t task = 0; task < sum.numPackTasks(round); ++task)
+                sum.pack(isA ? a.data() : b.data(), packed.data(), round, task);
+              for (int64_t tile = sum.numTiles(); tile-- > 0;)
+                sum.run(addresses, round, tile);
+            }
+            EXPECT_TRUE(haveEqualBits(c, expected));
+          }
+        }
+}
+
+TEST(PackedGemmTest, SumsThatNeedMemoryAreNone) {
+  GemmCommand gemm = commandOf(16, 16, 128);
+  EXPECT_TRUE(PackedGemm::canAdd(gemm, 6));
+  EXPECT_FALSE(PackedGemm::canAdd(gemm, 7)); // Four blocks of two.
+  EXPECT_FALSE(PackedGemm::canAdd(commandOf(16, 16, 385), 2));
+  EXPECT_TRUE(PackedGemm::canAdd(commandOf(16, 16, 384), 3));
+  EXPECT_FALSE(PackedGemm::canAdd(commandOf(16, 16, 0), 2));
+  gemm.activation = Activation::Relu;
+  EXPECT_FALSE(PackedGemm::canAdd(gemm, 2));
+}
+
 TEST(PackedGemmTest, EveryElementIsPacked) {
   for (const auto &[m, n, k] :
        {std::array<int64_t, 3>{131, 517, 3001}, {523, 127, 3001}}) {
@@ -236,10 +309,11 @@ TEST(PackedGemmTest, EveryElementIsPacked) {
     for (size_t i = 0; i < factor.size(); ++i)
       factor[i] = float(i + 1);
     std::set<float> found;
+    const void *data = factor.data();
     for (int64_t round = 0; round < packed.numRounds(); ++round) {
       std::vector<float> panels(packed.packedBytes() / sizeof(float), 0);
       for (int64_t task = packed.numPackTasks(round); task-- > 0;)
-        packed.pack(factor.data(), panels.data(), round, task);
+        packed.pack(&data, panels.data(), round, task);
       for (float value : panels)
         if (value != 0)
           found.insert(value);

@@ -9,8 +9,8 @@
 #include "ThreadRanks.h"
 
 #include "base/Convert.h"
+#include "base/ReductionTree.h"
 #include "collectives/BetweenProcesses.h"
-#include "collectives/ReductionTree.h"
 
 #include "absl/strings/str_cat.h"
 

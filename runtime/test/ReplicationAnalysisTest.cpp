@@ -7,6 +7,7 @@
 #include "exec/MergeGemms.h"
 #include "shardc-rt/Executor.h"
 
+#include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
 
@@ -199,6 +200,59 @@ TEST_P(SumTest, IsTheSameWhereverItIsComputed) {
   EXPECT_EQ(shared.loss, apart.loss);
 }
 
+TEST_P(SumTest, HasTheBitsOfTheTreeIfItIsOrdered) {
+  auto [sizes, kind, threads] = GetParam();
+  auto [devices, columns] = sizes;
+  auto plan = parse(makePlan(devices, withSum(columns, kind)));
+  HostArray x(DType::F32, {12});
+  for (int i = 0; i < 12; ++i)
+    x.values<float>()[i] = std::sin(float(i)) * float(1 << i);
+  auto context = Context::create({threads});
+  ASSERT_TRUE(context.ok());
+  // Collectives add if each device has memory of its own.
+  std::vector<HostArray> sums;
+  for (bool share : {false, true}) {
+    ExecutorOptions options;
+    options.shareReplicas = share;
+    options.orderedSums = true;
+    auto executor = Executor::create(**context, plan, options);
+    ASSERT_TRUE(executor.ok()) << executor.status();
+    ASSERT_TRUE((*executor)->initializeParameters().ok());
+    auto result = (*executor)->step({{"x", x.view()}});
+    ASSERT_TRUE(result.ok()) << result.status();
+    sums.push_back(*result->find("sum"));
+  }
+  EXPECT_EQ(0, std::memcmp(sums[0].values<float>().data(),
+                           sums[1].values<float>().data(),
+                           columns * columns * sizeof(float)));
+}
+
+TEST(OrderedSumTest, GemmsAddWhatIsANodeOfTheTree) {
+  auto plan = parse(makePlan(6, withSum(1, fb::CollectiveKind::AllReduce)));
+  const ProgramSpec &program = plan->spec().programs[0];
+  // The last one.
+  uint32_t gemm = program.commands.size() - 1;
+  while (!std::holds_alternative<GemmCommand>(program.commands[gemm].operation))
+    --gemm;
+  auto termsOf = [&](int process, int processes) {
+    LayoutOptions options;
+    options.process = process;
+    options.processes = processes;
+    auto layouts = ArenaLayout::create(plan->spec(), options);
+    EXPECT_TRUE(layouts.ok()) << layouts.status();
+    const ArenaLayout &layout = layouts->front();
+    return layout.termsOf(
+        0, gemm,
+        layout.devicesFor(0, operandsOf(program, program.commands[gemm])));
+  };
+  using Terms = std::vector<std::vector<int64_t>>;
+  EXPECT_EQ(termsOf(0, 1), (Terms{{0, 1, 2, 3, 4, 5}}));
+  // Of ((0 1) (2 3)) (4 5) two processes have 0 to 2 and 3 to 5: no nodes.
+  EXPECT_EQ(termsOf(1, 2), (Terms{{3}, {4}, {5}}));
+  EXPECT_EQ(termsOf(1, 3), (Terms{{2, 3}}));
+  EXPECT_EQ(termsOf(2, 6), (Terms{{2}}));
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Meshes, SumTest,
     testing::Combine(testing::ValuesIn(std::vector<std::pair<int, int64_t>>{
@@ -247,7 +301,7 @@ TEST(MergeGemmsTest, RowsThatFollowOneAnother) {
     gemms.push_back({{{a + i * 32, b + i / 2 * 48}}, nullptr, c + i * 24});
   GemmCommand merged = gemm;
   std::vector<GemmPointers> pairs = gemms;
-  mergeGemms(merged, {DType::F32, DType::F32}, pairs);
+  mergeGemms(merged, {DType::F32, DType::F32}, /*inOrder=*/false, pairs);
   ASSERT_EQ(pairs.size(), 2u);
   EXPECT_EQ(merged.m, 4);
   EXPECT_EQ(pairs[1].c, c + 48);
@@ -257,7 +311,7 @@ TEST(MergeGemmsTest, RowsThatFollowOneAnother) {
     one.terms[0].b = b;
   merged = gemm;
   std::vector<GemmPointers> all = gemms;
-  mergeGemms(merged, {DType::F32, DType::F32}, all);
+  mergeGemms(merged, {DType::F32, DType::F32}, /*inOrder=*/false, all);
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(merged.m, 8);
   EXPECT_EQ(all[0].c, c);
@@ -266,7 +320,7 @@ TEST(MergeGemmsTest, RowsThatFollowOneAnother) {
   merged = gemm;
   merged.transposeA = true;
   all = gemms;
-  mergeGemms(merged, {DType::F32, DType::F32}, all);
+  mergeGemms(merged, {DType::F32, DType::F32}, /*inOrder=*/false, all);
   EXPECT_EQ(all.size(), 4u);
   EXPECT_EQ(merged.m, 2);
 }
@@ -285,10 +339,24 @@ TEST(MergeGemmsTest, TermsThatFollowOneAnother) {
     GemmCommand merged = gemm;
     merged.transposeA = transposed;
     std::vector<GemmPointers> result = sum;
-    mergeGemms(merged, {DType::F32, DType::F32}, result);
+    mergeGemms(merged, {DType::F32, DType::F32}, /*inOrder=*/false, result);
     EXPECT_EQ(merged.k, transposed ? 12 : 4);
     EXPECT_EQ(result[0].terms.size(), transposed ? 1u : 3u);
   }
+}
+
+TEST(MergeGemmsTest, TermsInOrderStayApart) {
+  std::vector<char> memory(4096);
+  char *a = memory.data(), *b = a + 1024, *c = b + 1024;
+  GemmCommand gemm{};
+  gemm.batch = 1;
+  gemm.m = 2, gemm.n = 3, gemm.k = 4;
+  gemm.transposeA = true;
+  std::vector<GemmPointers> sum(1);
+  sum[0] = {{{a, b}, {a + 32, b + 48}}, nullptr, c};
+  mergeGemms(gemm, {DType::F32, DType::F32}, /*inOrder=*/true, sum);
+  EXPECT_EQ(gemm.k, 4);
+  EXPECT_EQ(sum[0].terms.size(), 2u);
 }
 
 TEST(BarriersTest, WorkersWaitWhereTheyAccessTheSameBytes) {

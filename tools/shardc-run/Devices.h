@@ -82,6 +82,9 @@ public:
   /// Of virtual devices in several processes; else null.
   rt::Processes *processes() const { return peers.ofCpus.get(); }
 
+  /// Whether a launcher has started this process.
+  bool isLaunched() const { return peers.isLaunched; }
+
 private:
   const Arguments &arguments;
   /// Of virtual devices; null on GPUs.

@@ -85,6 +85,10 @@ private:
   std::ostream &out() {
     return !isFirst ? silence : arguments.json ? std::cerr : std::cout;
   }
+  /// A launcher's processes have a terminal of its own, whatever reads it.
+  bool mayDrawProgress() const {
+    return !arguments.json && !devices.isLaunched() && isatty(STDOUT_FILENO);
+  }
 
   Arguments arguments;
   Watchdog &watchdog;
@@ -285,7 +289,7 @@ int Session::createExecutor() {
   executorOptions.cpuTarget = arguments.cpuTarget;
   if (isFirst)
     executorOptions.onInitialize =
-        InitializationProgress(out(), !arguments.json && isatty(STDOUT_FILENO));
+        InitializationProgress(out(), mayDrawProgress());
   absl::StatusOr<std::unique_ptr<Executor>> created =
       devices.createExecutor(plan, executorOptions);
   if (!created.ok())
@@ -348,7 +352,7 @@ TrainOptions Session::trainOptions() {
   options.seed = arguments.seed;
   options.shuffle = !arguments.noShuffle;
   options.logEvery = arguments.logEvery;
-  options.progressBar = isFirst && !arguments.json && isatty(STDOUT_FILENO);
+  options.progressBar = isFirst && mayDrawProgress();
   options.start = checkpoints.start();
   options.shouldStop = [this] { return shouldStop(); };
   if (checkpoints.isWriting()) {

@@ -2,9 +2,9 @@
 
 #include "collectives/BetweenProcesses.h"
 
+#include "base/ReductionTree.h"
 #include "collectives/ExchangeBuilder.h"
 #include "collectives/InProcess.h"
-#include "collectives/ReductionTree.h"
 #include "collectives/Rounds.h"
 #include "shardc-rt/HostArray.h"
 
@@ -190,6 +190,11 @@ Work CollectiveBuilder::reductionFor(int to, size_t number,
   Work work{tensor.dtype, part.box, {}, {}};
   for (TreeNode node : nodesOf(tensor, group)) {
     auto members = absl::MakeConstSpan(group).subspan(node.first, node.leaves);
+    if (tensor.isReduced) {
+      work.sources.push_back(sourceFor(to, number, members[0], part));
+      work.leaves.push_back(node.leaves);
+      continue;
+    }
     if (node.leaves > 1 && processOf[members[0]] != to) {
       work.sources.push_back(reducedFor(to, number, members, part));
       work.leaves.push_back(node.leaves);

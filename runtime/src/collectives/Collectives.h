@@ -32,8 +32,8 @@ struct CollectiveTensor {
   int splitDim = -1;
   std::vector<const void *> in;
   std::vector<void *> out;
-  /// The group shares the operand, which is the reduction over the group
-  /// already and is only copied to the results. In one process.
+  /// The devices of a group in one process share the operand, which is the
+  /// reduction over them already: of a node of the group's tree.
   bool isReduced = false;
 };
 

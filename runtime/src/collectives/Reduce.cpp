@@ -3,8 +3,8 @@
 #include "collectives/Reduce.h"
 
 #include "base/Convert.h"
+#include "base/ReductionTree.h"
 #include "base/VectorClones.h"
-#include "collectives/ReductionTree.h"
 
 #include <algorithm>
 #include <cmath>

@@ -4,6 +4,7 @@
 
 #include "exec/Arrays.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
@@ -74,18 +75,26 @@ ArenaLayout::create(const PlanSpec &plan, LayoutOptions options,
                     absl::Span<const PipelineOrder> orders) {
   // Offsets are 64 bits wide, and so must be their sum over all devices.
   constexpr uint64_t most = uint64_t(1) << 60;
-  uint64_t devices =
-      options.local ? options.local->size() : plan.mesh.numDevices();
+  // By process, numbered as in the whole mesh.
+  std::vector<DeviceRange> ofProcesses;
+  for (int process = 0; process < options.processes; ++process)
+    ofProcesses.push_back(
+        devicesOfProcess(plan.mesh.numDevices(), process, options.processes));
+  uint64_t devices = ofProcesses[options.process].size();
   if (plan.arenaBytes > most / devices)
     return absl::ResourceExhaustedError(
         absl::StrCat("out of memory: ", devices, " devices of ",
                      plan.arenaBytes, " bytes each"));
   std::vector<ArenaLayout> layouts;
-  for (size_t rank = 0; rank < plan.ranks().size(); ++rank)
+  for (size_t rank = 0; rank < plan.ranks().size(); ++rank) {
+    Sharing sharing{
+        options.share, options.ordersSums || options.processes > 1, {}};
+    for (DeviceRange range : ofProcesses)
+      sharing.processes.push_back(plan.devicesOf(rank, range));
+    DeviceRange local = sharing.processes[options.process];
     layouts.push_back(
-        ArenaLayout(plan.ranks()[rank], options,
-                    plan.devicesOf(rank, options.local.value_or(DeviceRange{
-                                             0, plan.mesh.numDevices()}))));
+        ArenaLayout(plan.ranks()[rank], std::move(sharing), local));
+  }
   for (bool changed = !orders.empty(); changed;) {
     changed = false;
     for (size_t program = 0; program < orders.size(); ++program)
@@ -246,21 +255,19 @@ ArenaLayout::devicesFor(size_t program, const std::vector<Operand> &operands,
 std::vector<std::vector<int64_t>>
 ArenaLayout::termsOf(size_t program, uint32_t command,
                      absl::Span<const int64_t> devices) const {
-  const Mesh &mesh = plan->mesh;
-  std::vector<bool> over = marked(mesh, replication.sumsOver(program, command));
-  const std::vector<int64_t> members = rt::firstDevices(mesh, over);
+  absl::Span<const int> axes = replication.axesOfSum(program, command);
+  std::vector<std::vector<int64_t>> groups;
+  if (!axes.empty())
+    groups = plan->mesh.groups(axes);
   std::vector<std::vector<int64_t>> terms;
   for (int64_t device : devices) {
-    // The first of its group has position 0 on the axes of the sum.
-    int64_t first = device, stride = mesh.numDevices();
-    for (size_t axis = 0; axis < over.size(); ++axis) {
-      stride /= mesh.axes()[axis].size;
-      if (over[axis])
-        first -= mesh.coordinate(device, axis) * stride;
-    }
-    std::vector<int64_t> &group = terms.emplace_back();
-    for (int64_t member : members)
-      group.push_back(first + member);
+    std::vector<int64_t> &of = terms.emplace_back();
+    if (groups.empty())
+      of.push_back(device);
+    for (const std::vector<int64_t> &group : groups)
+      if (absl::c_linear_search(group, device))
+        absl::c_copy_if(group, std::back_inserter(of),
+                        [&](int64_t member) { return local.contains(member); });
   }
   return terms;
 }

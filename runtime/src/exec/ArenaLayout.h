@@ -30,10 +30,11 @@ namespace shardc::rt {
 struct LayoutOptions {
   /// Replicas share their memory.
   bool share = true;
-  /// A GEMM may compute the sum over devices that alone reads its result.
-  bool sumsInGemms = true;
-  /// The devices of this process, numbered as in the whole mesh; none: all.
-  std::optional<DeviceRange> local;
+  /// Sums over devices are added in the order of a tree. Those of several
+  /// processes are in any case.
+  bool ordersSums = false;
+  /// Which of how many processes this is.
+  int process = 0, processes = 1;
 };
 
 /// Places in the common allocation of the devices of one pipeline rank; without
@@ -48,7 +49,9 @@ public:
   static absl::StatusOr<std::vector<ArenaLayout>>
   create(const PlanSpec &plan, bool share,
          absl::Span<const PipelineOrder> orders = {}) {
-    return create(plan, LayoutOptions{share, true, {}}, orders);
+    LayoutOptions options;
+    options.share = share;
+    return create(plan, options, orders);
   }
 
   /// Of all devices together.
@@ -100,13 +103,16 @@ public:
                                   DeviceRange devices) const;
 
   /// For each of `devices`, in order, the devices whose GEMMs command `command`
-  /// adds up: itself alone unless the command computes a sum over devices.
+  /// adds up, in the order of their group: itself alone unless the command
+  /// computes a sum over devices.
   std::vector<std::vector<int64_t>>
   termsOf(size_t program, uint32_t command,
           absl::Span<const int64_t> devices) const;
   bool isSummed(size_t program, uint32_t buffer) const {
     return replication.isSummed(program, buffer);
   }
+  /// Whether such a sum is added in the order of a tree over the group.
+  bool addsInOrder() const { return sharing.addsInOrder; }
 
 private:
   /// The copies of values that differ along some axes, in memory for copies
@@ -124,11 +130,9 @@ private:
     const Copies *copies;
   };
 
-  ArenaLayout(const PlanSpec &plan, const LayoutOptions &options,
-              DeviceRange local)
-      : plan(&plan), aliasSets(plan),
-        replication(plan, aliasSets, options.share, options.sumsInGemms),
-        local(local) {}
+  ArenaLayout(const PlanSpec &plan, Sharing how, DeviceRange local)
+      : plan(&plan), sharing(std::move(how)), aliasSets(plan),
+        replication(plan, aliasSets, sharing), local(local) {}
 
   static bool receiveAll(std::vector<ArenaLayout> &layouts,
                          const PipelineOrder &order, size_t program);
@@ -144,6 +148,7 @@ private:
                     uint64_t arenaOffset) const;
 
   const PlanSpec *plan;
+  Sharing sharing;
   AliasSets aliasSets;
   ReplicationAnalysis replication;
   DeviceRange local;

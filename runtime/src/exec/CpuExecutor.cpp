@@ -245,11 +245,10 @@ absl::Status CpuExecutor::allocate() {
       return order.status();
     orders.push_back(*std::move(order));
   }
-  absl::StatusOr<std::vector<ArenaLayout>> made =
-      ArenaLayout::create(spec,
-                          {options.shareReplicas,
-                           !options.orderedSums && numProcesses() == 1, local},
-                          orders);
+  absl::StatusOr<std::vector<ArenaLayout>> made = ArenaLayout::create(
+      spec,
+      {options.shareReplicas, options.orderedSums, rank(), numProcesses()},
+      orders);
   if (!made.ok())
     return made.status();
   layouts = *std::move(made);

@@ -20,22 +20,30 @@ struct GemmSteps::Merged {
   std::vector<int64_t> devices;
   uint64_t firstPacked; ///< The place of its first packed factor.
   std::shared_ptr<const PreparedGemm> first;
-  /// Adds the second and further terms of a sum; null if there are none.
+  /// Adds the second and further terms of a sum; null if there are none, or
+  /// `first` adds them up.
   std::shared_ptr<const PreparedGemm> added;
 
   size_t numTerms() const { return calls[0].terms.size(); }
-  /// The different addresses of a factor in one term of all calls.
-  std::vector<char *> distinct(size_t term, bool ofA) const {
-    std::vector<char *> factors;
+  /// The factors of some terms of a call.
+  static Factors factorsOf(const GemmPointers &call, Terms terms, bool ofA) {
+    Factors factors;
+    for (size_t term = terms.begin; term < terms.end; ++term)
+      factors.push_back(ofA ? call.terms[term].a : call.terms[term].b);
+    return factors;
+  }
+  /// The different ones of all calls.
+  std::vector<Factors> distinct(Terms terms, bool ofA) const {
+    std::vector<Factors> factors;
     for (const GemmPointers &one : calls)
-      factors.push_back(ofA ? one.terms[term].a : one.terms[term].b);
+      factors.push_back(factorsOf(one, terms, ofA));
     std::sort(factors.begin(), factors.end());
     factors.erase(std::unique(factors.begin(), factors.end()), factors.end());
     return factors;
   }
-  /// What is packed for all tiles of a term.
-  std::vector<char *> shared(size_t term) const {
-    return distinct(term, isShared(PreparedGemm::SharedFactor::A));
+  /// What is packed for all tiles of some terms.
+  std::vector<Factors> shared(Terms terms) const {
+    return distinct(terms, isShared(PreparedGemm::SharedFactor::A));
   }
   bool isShared(PreparedGemm::SharedFactor factor) const {
     return first->sharedFactor() == factor;
@@ -46,47 +54,48 @@ struct GemmSteps::Merged {
   }
 };
 
-/// Packs the shared factors of a term, each once.
-void GemmSteps::addPacking(const Merged &gemms, size_t term, int64_t round) {
+/// Packs the shared factors of some terms, each once.
+void GemmSteps::addPacking(const Merged &gemms, Terms terms, int64_t round) {
   Step &step = prepared.steps.emplace_back();
   step.kind = Step::Kind::Pack;
   step.devices = gemms.devices;
-  step.gemm = term == 0 ? gemms.first : gemms.added;
+  step.gemm = terms.begin == 0 ? gemms.first : gemms.added;
   step.round = round;
   step.tiles = step.gemm->numPackTasks(round);
   step.hasPacked = true;
-  step.operands = 2;
+  step.operands = terms.end - terms.begin + 1;
   bool isA = gemms.isShared(PreparedGemm::SharedFactor::A);
   const GemmCommand &merged = gemms.merged;
   uint64_t bytes = merged.batch * merged.k * (isA ? merged.m : merged.n) *
                    byteSize(gemms.types.factors);
-  step.accesses = {{bytes, false}, {step.gemm->packedBytes(), true}};
-  buffers.setStrides(step, {isA ? gemms.command.a : gemms.command.b});
+  step.accesses.assign(step.operands - 1, {bytes, false});
+  step.accesses.push_back({step.gemm->packedBytes(), true});
+  buffers.setStrides(
+      step, std::vector<uint32_t>(step.operands - 1,
+                                  isA ? gemms.command.a : gemms.command.b));
   if (!step.strides.empty())
     step.strides.push_back(0);
-  std::vector<char *> factors = gemms.shared(term);
+  std::vector<Factors> factors = gemms.shared(terms);
   for (size_t i = 0; i < factors.size(); ++i) {
     step.calls.push_back({nullptr, step.table.size()});
     uint64_t place = gemms.firstPacked + i * gemms.packedStride();
-    step.table.insert(step.table.end(),
-                      {factors[i], reinterpret_cast<void *>(place)});
+    step.table.insert(step.table.end(), factors[i].begin(), factors[i].end());
+    step.table.push_back(reinterpret_cast<void *>(place));
   }
   nextPacked = gemms.firstPacked + factors.size() * gemms.packedStride();
   prepared.packedBytes = std::max(prepared.packedBytes, nextPacked);
 }
 
-/// The tiles of the terms [firstTerm, lastTerm), of which several are not
-/// packed.
-void GemmSteps::addTiles(const Merged &gemms, size_t firstTerm, size_t lastTerm,
-                         int64_t round) {
+/// The tiles of some terms.
+void GemmSteps::addTiles(const Merged &gemms, Terms terms, int64_t round) {
   Step &step = prepared.steps.emplace_back();
   const GemmCommand &command = gemms.command, &merged = gemms.merged;
   step.kind = Step::Kind::Gemm;
   step.devices = gemms.devices;
   step.flops = 2.0 * merged.batch * merged.m * merged.n * merged.k *
-               gemms.calls.size() * (lastTerm - firstTerm) /
+               gemms.calls.size() * (terms.end - terms.begin) /
                gemms.first->numRounds();
-  step.gemm = firstTerm == 0 ? gemms.first : gemms.added;
+  step.gemm = terms.begin == 0 ? gemms.first : gemms.added;
   step.addTerm = gemms.added;
   step.round = round;
   step.tiles = step.gemm->numTiles();
@@ -94,7 +103,7 @@ void GemmSteps::addTiles(const Merged &gemms, size_t firstTerm, size_t lastTerm,
   step.hasPacked = !gemms.isShared(PreparedGemm::SharedFactor::None);
   std::vector<uint32_t> numbers;
   uint64_t factor = merged.batch * byteSize(gemms.types.factors);
-  for (size_t term = firstTerm; term < lastTerm; ++term) {
+  for (size_t term = terms.begin; term < terms.end; ++term) {
     numbers.insert(numbers.end(), {command.a, command.b});
     step.accesses.push_back({merged.m * merged.k * factor, false});
     step.accesses.push_back({merged.k * merged.n * factor, false});
@@ -109,9 +118,9 @@ void GemmSteps::addTiles(const Merged &gemms, size_t firstTerm, size_t lastTerm,
   }
   buffers.setStrides(step, numbers);
   step.operands = numbers.size();
-  std::vector<char *> shared;
+  std::vector<Factors> shared;
   if (step.hasPacked) {
-    shared = gemms.shared(firstTerm);
+    shared = gemms.shared(terms);
     step.accesses.push_back({step.gemm->packedBytes(), false});
     ++step.operands;
     if (!step.strides.empty())
@@ -119,16 +128,15 @@ void GemmSteps::addTiles(const Merged &gemms, size_t firstTerm, size_t lastTerm,
   }
   for (const GemmPointers &one : gemms.calls) {
     step.calls.push_back({nullptr, step.table.size()});
-    for (size_t term = firstTerm; term < lastTerm; ++term)
+    for (size_t term = terms.begin; term < terms.end; ++term)
       step.table.insert(step.table.end(),
                         {one.terms[term].a, one.terms[term].b});
     step.table.push_back(one.c);
     if (step.hasBias)
       step.table.push_back(one.bias);
     if (step.hasPacked) {
-      const GemmPointers::Factors &factors = one.terms[firstTerm];
-      char *own =
-          gemms.isShared(PreparedGemm::SharedFactor::A) ? factors.a : factors.b;
+      Factors own = Merged::factorsOf(
+          one, terms, gemms.isShared(PreparedGemm::SharedFactor::A));
       size_t place = absl::c_lower_bound(shared, own) - shared.begin();
       step.table.push_back(reinterpret_cast<void *>(
           gemms.firstPacked + place * gemms.packedStride()));
@@ -155,28 +163,35 @@ void GemmSteps::addMerged(uint32_t command, const GemmCommand &gemm) {
     one.c = buffers.address(of[i], gemm.c);
     one.bias = gemm.bias >= 0 ? buffers.address(of[i], gemm.bias) : nullptr;
   }
-  mergeGemms(gemms.merged, gemms.types, gemms.calls);
+  const bool inOrder = buffers.devices().layout.addsInOrder();
+  mergeGemms(gemms.merged, gemms.types, inOrder, gemms.calls);
 
+  const Terms all{0, gemms.numTerms()}, one{0, inOrder ? all.end : 1};
   GemmCalls calls{
       static_cast<int64_t>(gemms.calls.size()),
-      static_cast<int64_t>(gemms.distinct(0, /*ofA=*/true).size()),
-      static_cast<int64_t>(gemms.distinct(0, /*ofA=*/false).size())};
-  gemms.first = PreparedGemm::prepare(gemms.merged, gemms.types, calls);
-  if (gemms.numTerms() > 1) {
+      static_cast<int64_t>(gemms.distinct(one, /*ofA=*/true).size()),
+      static_cast<int64_t>(gemms.distinct(one, /*ofA=*/false).size())};
+  if (inOrder && all.end > 1) {
+    gemms.first =
+        PreparedGemm::prepareSum(gemms.merged, gemms.types, all.end, calls);
+  } else {
+    gemms.first = PreparedGemm::prepare(gemms.merged, gemms.types, calls);
     GemmCommand added = gemms.merged;
     added.accumulate = true;
-    gemms.added = PreparedGemm::prepare(added, gemms.types, calls);
+    if (all.end > 1)
+      gemms.added = PreparedGemm::prepare(added, gemms.types, calls);
   }
   int64_t rounds = gemms.first->numRounds();
   if (gemms.isShared(PreparedGemm::SharedFactor::None)) {
     for (int64_t round = 0; round < rounds; ++round)
-      addTiles(gemms, 0, gemms.numTerms(), round);
+      addTiles(gemms, all, round);
     return;
   }
-  for (size_t term = 0; term < gemms.numTerms(); ++term)
+  for (Terms terms = one; terms.begin < all.end;
+       terms = {terms.end, terms.end + 1})
     for (int64_t round = 0; round < rounds; ++round) {
-      addPacking(gemms, term, round);
-      addTiles(gemms, term, term + 1, round);
+      addPacking(gemms, terms, round);
+      addTiles(gemms, terms, round);
     }
 }
 

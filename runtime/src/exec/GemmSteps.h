@@ -29,11 +29,15 @@ public:
 
 private:
   struct Merged;
+  /// Terms [begin, end) of a sum, and one factor of each.
+  struct Terms {
+    size_t begin, end;
+  };
+  using Factors = std::vector<char *>;
 
   void addMerged(uint32_t command, const GemmCommand &gemm);
-  void addPacking(const Merged &gemms, size_t term, int64_t round);
-  void addTiles(const Merged &gemms, size_t firstTerm, size_t lastTerm,
-                int64_t round);
+  void addPacking(const Merged &gemms, Terms terms, int64_t round);
+  void addTiles(const Merged &gemms, Terms terms, int64_t round);
   void addColumnSums(const GemmCommand &gemm);
 
   const ProgramBuffers &buffers;

@@ -67,10 +67,11 @@ static void mergeRows(GemmCommand &gemm, GemmTypes types,
   gemm.m *= group;
 }
 
-void shardc::rt::mergeGemms(GemmCommand &gemm, GemmTypes types,
+void shardc::rt::mergeGemms(GemmCommand &gemm, GemmTypes types, bool inOrder,
                             std::vector<GemmPointers> &gemms) {
   if (gemm.batch != 1 || gemm.m == 0 || gemm.n == 0 || gemm.k == 0)
     return;
-  mergeTerms(gemm, types, gemms);
+  if (!inOrder)
+    mergeTerms(gemm, types, gemms);
   mergeRows(gemm, types, gemms);
 }

@@ -22,9 +22,10 @@ struct GemmPointers {
 
 /// Merges small GEMMs into large ones where operands are contiguous in memory.
 /// Terms of a sum whose rows of a (transposed) and b follow one another become
-/// one GEMM with a longer k. GEMMs with the same b whose rows of a and c follow
-/// one another become one with a larger m. Changes `gemm` accordingly.
-void mergeGemms(GemmCommand &gemm, GemmTypes types,
+/// one GEMM with a longer k, unless they have to be added `inOrder`. GEMMs with
+/// the same b whose rows of a and c follow one another become one with a larger
+/// m. Changes `gemm` accordingly.
+void mergeGemms(GemmCommand &gemm, GemmTypes types, bool inOrder,
                 std::vector<GemmPointers> &gemms);
 
 } // namespace shardc::rt

@@ -256,11 +256,14 @@ void PreparedProgram::runGemm(const Step &step, void *const *table,
                               int64_t tile) {
   // Factors of every term, the result, the bias, the packed factor.
   int64_t factors = step.operands - 1 - step.hasBias - step.hasPacked;
-  GemmOperands operands{
-      table[0], table[1], step.hasBias ? table[factors + 1] : nullptr,
-      table[factors], step.hasPacked ? table[step.operands - 1] : nullptr};
+  GemmOperands operands{table[0],
+                        table[1],
+                        step.hasBias ? table[factors + 1] : nullptr,
+                        table[factors],
+                        step.hasPacked ? table[step.operands - 1] : nullptr,
+                        table + 2};
   step.gemm->run(operands, step.round, tile);
-  for (int64_t term = 2; term < factors; term += 2) {
+  for (int64_t term = 2; step.addTerm && term < factors; term += 2) {
     operands.a = table[term];
     operands.b = table[term + 1];
     step.addTerm->run(operands, step.round, tile);
@@ -291,7 +294,7 @@ void PreparedProgram::runCall(const Step &step, const Step::Call &call,
   }
   case Step::Kind::Pack:
     for (int64_t tile = tiles.begin; tile < tiles.end; ++tile)
-      step.gemm->pack(table[0], table[1], step.round, tile);
+      step.gemm->pack(table, table[step.operands - 1], step.round, tile);
     break;
   case Step::Kind::Gemm:
     for (int64_t tile = tiles.begin; tile < tiles.end; ++tile)

@@ -105,7 +105,7 @@ struct Step {
   int64_t first = 0, last = 1, grain = 1;
   std::vector<Part> parts;
   std::shared_ptr<const PreparedGemm> gemm;
-  /// Adds the second and further terms of a sum.
+  /// Adds the second and further terms of a sum, if `gemm` does not.
   std::shared_ptr<const PreparedGemm> addTerm;
   int64_t round = 0; ///< Of the GEMM.
   bool hasBias = false;

@@ -2,6 +2,9 @@
 
 #include "exec/ReplicationAnalysis.h"
 
+#include "backends/cpu/Gemm.h"
+#include "base/ReductionTree.h"
+
 #include "absl/algorithm/container.h"
 
 #include <optional>
@@ -36,13 +39,42 @@ bool ReplicationAnalysis::widen(uint32_t aliasSet, AxisSet axes) {
   return variesOver[aliasSet] != before;
 }
 
+/// Whether GEMMs can add up what each process has of every group over `axes`,
+/// so that the rest of the tree follows from the sums: the devices of a process
+/// have to be a node of it.
+static bool canAddInOrder(const PlanSpec &plan, const GemmCommand &gemm,
+                          GemmTypes types, const std::vector<int> &axes,
+                          const std::vector<DeviceRange> &processes) {
+  for (const std::vector<int64_t> &group : plan.mesh.groups(axes)) {
+    // By process how many of the group it has.
+    std::map<size_t, int64_t> members;
+    auto processOf = [&](int64_t member) {
+      size_t process = 0;
+      while (process < processes.size() &&
+             !processes[process].contains(group[member]))
+        ++process;
+      return process;
+    };
+    const int64_t size = group.size();
+    for (int64_t member = 0; member < size; ++member)
+      ++members[processOf(member)];
+    if (nodesOfOneOwner({0, size}, processOf).size() != members.size())
+      return false;
+    for (auto [process, count] : members)
+      if (count > 1 && !PreparedGemm::prepareSum(gemm, types, count))
+        return false;
+  }
+  return true;
+}
+
 /// Finds the GEMMs whose results only a reduction reads.
 void ReplicationAnalysis::findSums(const PlanSpec &plan,
-                                   const AliasSets &aliasSets) {
+                                   const AliasSets &aliasSets,
+                                   const Sharing &sharing) {
   for (size_t program = 0; program < plan.programs.size(); ++program) {
     const ProgramSpec &spec = plan.programs[program];
     std::vector<BufferUse> uses = usesOf(spec);
-    absl::flat_hash_map<uint32_t, AxisSet> reduced;
+    absl::flat_hash_map<uint32_t, const std::vector<int> *> reduced;
     size_t loopEnd = 0;
     auto forEachOutsideLoops = [&](auto visit) {
       loopEnd = 0;
@@ -61,7 +93,7 @@ void ReplicationAnalysis::findSums(const PlanSpec &plan,
                    (start->kind == CollectiveKind::AllReduce ||
                     start->kind == CollectiveKind::ReduceScatter);
       for (size_t i = 0; isSum && i < start->items.size(); ++i)
-        reduced[start->items[i].in] = setOf(plan.mesh, start->axes);
+        reduced[start->items[i].in] = &start->axes;
     });
     forEachOutsideLoops([&](uint32_t number, const Command &command) {
       auto *gemm = std::get_if<GemmCommand>(&command.operation);
@@ -72,12 +104,17 @@ void ReplicationAnalysis::findSums(const PlanSpec &plan,
         return;
       const BufferUse &use = uses[gemm->c];
       auto found = reduced.find(gemm->c);
-      if (found == reduced.end() || found->second == 0 || use.numReads != 1 ||
-          use.numWrites != 1 ||
+      if (found == reduced.end() || use.numReads != 1 || use.numWrites != 1 ||
           aliasSets.numMembers(aliasSets.ofBuffer(program, gemm->c)) != 1)
         return;
-      sums[program][number] = found->second;
-      summed[program][gemm->c] = found->second;
+      const std::vector<int> &axes = *found->second;
+      if (setOf(plan.mesh, axes) == 0 ||
+          (sharing.addsInOrder &&
+           !canAddInOrder(plan, *gemm, spec.typesOf(*gemm), axes,
+                          sharing.processes)))
+        return;
+      sums[program][number] = axes;
+      summed[program].insert(gemm->c);
     });
   }
 }
@@ -124,9 +161,9 @@ bool ReplicationAnalysis::propagateCommand(const PlanSpec &plan,
     return false;
   auto *launch = std::get_if<LaunchCommand>(&command.operation);
   if (!launch)
-    return propagateLocal(aliasSets, program,
-                          operandsOf(plan.programs[program], command),
-                          /*axes=*/0, sumsOver(program, number));
+    return propagateLocal(
+        aliasSets, program, operandsOf(plan.programs[program], command),
+        /*axes=*/0, setOf(plan.mesh, axesOfSum(program, number)));
   bool changed = false;
   for (const LaunchPart &part : launch->parts)
     changed |=
@@ -167,19 +204,18 @@ bool ReplicationAnalysis::propagate(const PlanSpec &plan,
 }
 
 ReplicationAnalysis::ReplicationAnalysis(const PlanSpec &plan,
-                                         const AliasSets &aliasSets, bool share,
-                                         bool sumsInGemms)
+                                         const AliasSets &aliasSets,
+                                         const Sharing &sharing)
     : variesOver(aliasSets.size()), sums(plan.programs.size()),
       summed(plan.programs.size()) {
-  if (!share) {
+  if (!sharing.share) {
     variesOver.assign(aliasSets.size(), allOf(plan.mesh));
     return;
   }
   for (size_t tensor = 0; tensor < plan.tensors.size(); ++tensor)
     for (const std::vector<int> &axes : plan.tensors[tensor].sharding.dims)
       widen(aliasSets.ofTensor(tensor), setOf(plan.mesh, axes));
-  if (sumsInGemms)
-    findSums(plan, aliasSets);
+  findSums(plan, aliasSets, sharing);
   settle(plan, aliasSets);
 }
 

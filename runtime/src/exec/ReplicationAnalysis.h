@@ -21,31 +21,44 @@
 #include "exec/AliasSets.h"
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 
 namespace shardc::rt {
 
 /// Axes of a mesh, bit by bit; those of size 1 never.
 using AxisSet = uint64_t;
 
+/// How devices share memory and work.
+struct Sharing {
+  /// With false every device has its own memory for all values, and
+  /// collectives compute all sums.
+  bool share = true;
+  /// Whether sums over devices are added in the order of a tree over their
+  /// group (ReductionTree.h). Those of several processes are.
+  bool addsInOrder = false;
+  /// By process its devices. None: one process has all.
+  std::vector<DeviceRange> processes = {};
+};
+
 /// The result of the analysis. Immutable, and so safe to share between threads.
 class ReplicationAnalysis {
 public:
-  /// With `share` false every device has its own memory for all values, and
-  /// collectives compute all sums. They do so with `sumsInGemms` false, too.
+  /// `plan` is that of a rank, whose devices `sharing` has.
   ReplicationAnalysis(const PlanSpec &plan, const AliasSets &aliasSets,
-                      bool share, bool sumsInGemms = true);
+                      const Sharing &sharing);
 
   /// Axes along which the contents of an alias set may differ.
   AxisSet varies(uint32_t aliasSet) const { return variesOver[aliasSet]; }
 
-  /// Axes over which GEMM `command` adds up the GEMMs of all devices. Only one
-  /// reduction over these axes reads its result, so that the result may hold
-  /// the sum from the start. 0: none.
-  AxisSet sumsOver(size_t program, uint32_t command) const {
+  /// Axes over which GEMM `command` adds up the GEMMs of the devices of a
+  /// process, in the order of the reduction over these axes, which alone reads
+  /// its result: so that may hold the sum from the start. Empty: it does not.
+  absl::Span<const int> axesOfSum(size_t program, uint32_t command) const {
     auto found = sums[program].find(command);
-    return found == sums[program].end() ? 0 : found->second;
+    return found == sums[program].end() ? absl::Span<const int>()
+                                        : found->second;
   }
-  /// Whether the operand of a reduction is the sum already.
+  /// Whether the operand of a reduction is that sum already.
   bool isSummed(size_t program, uint32_t buffer) const {
     return summed[program].contains(buffer);
   }
@@ -64,7 +77,8 @@ public:
   static AxisSet allOf(const Mesh &mesh);
 
 private:
-  void findSums(const PlanSpec &plan, const AliasSets &aliasSets);
+  void findSums(const PlanSpec &plan, const AliasSets &aliasSets,
+                const Sharing &sharing);
   bool propagate(const PlanSpec &plan, const AliasSets &aliasSets);
   bool propagateCommand(const PlanSpec &plan, const AliasSets &aliasSets,
                         size_t program, uint32_t command);
@@ -76,10 +90,9 @@ private:
   bool widen(uint32_t aliasSet, AxisSet axes);
 
   std::vector<AxisSet> variesOver; ///< By alias set.
-  /// By program: axes by the command of a GEMM, and by the buffer of its
-  /// result.
-  std::vector<absl::flat_hash_map<uint32_t, AxisSet>> sums;
-  std::vector<absl::flat_hash_map<uint32_t, AxisSet>> summed;
+  /// By program: axes by the command of a GEMM, and the buffers of results.
+  std::vector<absl::flat_hash_map<uint32_t, std::vector<int>>> sums;
+  std::vector<absl::flat_hash_set<uint32_t>> summed;
 };
 
 } // namespace shardc::rt

@@ -14,16 +14,15 @@ namespace shardc::rt {
 /// nobody else uses `operands.packed`.
 inline void runGemm(const PreparedGemm &gemm, const GemmOperands &operands,
                     WorkerPool &pool, int worker) {
-  const void *shared = gemm.sharedFactor() == PreparedGemm::SharedFactor::A
-                           ? operands.a
-                           : operands.b;
+  const bool packsA = gemm.sharedFactor() == PreparedGemm::SharedFactor::A;
   for (int64_t round = 0; round < gemm.numRounds(); ++round) {
     if (int64_t tasks = gemm.numPackTasks(round); tasks > 0) {
       if (round > 0)
         pool.barrier();
       TaskRange range(tasks, worker, pool.size());
       for (int64_t task = range.begin; task < range.end; ++task)
-        gemm.pack(shared, operands.packed, round, task);
+        gemm.pack(packsA ? &operands.a : &operands.b, operands.packed, round,
+                  task);
       pool.barrier();
     }
     TaskRange range(gemm.numTiles(), worker, pool.size());

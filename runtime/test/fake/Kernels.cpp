@@ -2,7 +2,7 @@
 
 #include "State.h"
 
-#include "collectives/ReductionTree.h"
+#include "base/ReductionTree.h"
 
 #include <algorithm>
 #include <cmath>

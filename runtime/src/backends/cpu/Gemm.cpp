@@ -30,3 +30,12 @@ std::unique_ptr<PreparedGemm> PreparedGemm::prepare(const GemmCommand &command,
     return std::make_unique<HalfGemm>(command, types.result);
   return std::make_unique<PackedGemm>(command, calls);
 }
+
+std::unique_ptr<PreparedGemm>
+PreparedGemm::prepareSum(const GemmCommand &command, GemmTypes types,
+                         int64_t addends, GemmCalls calls) {
+  if (types.factors != DType::F32 || !PackedGemm::canAdd(command, addends))
+    return nullptr;
+  return std::make_unique<PackedGemm>(command, calls, MicroKernels::best(),
+                                      addends);
+}

@@ -25,6 +25,15 @@ struct GemmOperands {
   const void *bias; ///< Null if there is none.
   void *c;
   void *packed = nullptr; ///< The shared factor, if it is packed.
+  /// Of a sum of GEMMs a and b of the second and further ones, in turn.
+  const void *const *further = nullptr;
+
+  const void *factorA(int64_t addend) const {
+    return addend == 0 ? a : further[2 * addend - 2];
+  }
+  const void *factorB(int64_t addend) const {
+    return addend == 0 ? b : further[2 * addend - 1];
+  }
 };
 
 /// How many GEMMs of one shape run together, with how many different factors.
@@ -44,6 +53,13 @@ class PreparedGemm {
 public:
   static std::unique_ptr<PreparedGemm>
   prepare(const GemmCommand &command, GemmTypes types, GemmCalls calls = {});
+  /// The sum of `addends` GEMMs of a shape, with the bits that come of adding
+  /// their results in the order of a tree (ReductionTree.h). Null where that
+  /// takes the memory of results: of bf16, of many terms or a bias.
+  static std::unique_ptr<PreparedGemm> prepareSum(const GemmCommand &command,
+                                                  GemmTypes types,
+                                                  int64_t addends,
+                                                  GemmCalls calls = {});
   virtual ~PreparedGemm() = default;
 
   virtual int64_t numRounds() const { return 1; }
@@ -60,8 +76,9 @@ public:
   /// aligned to 64 bytes.
   virtual uint64_t packedBytes() const { return 0; }
   virtual int64_t numPackTasks(int64_t /*round*/) const { return 0; }
-  /// Packs a part of the shared factor, which is at `factor`.
-  virtual void pack(const void * /*factor*/, void * /*packed*/,
+  /// Packs a part of the shared factor, which is at `factors[0]`; of a sum of
+  /// GEMMs those of all.
+  virtual void pack(const void *const * /*factors*/, void * /*packed*/,
                     int64_t /*round*/, int64_t /*task*/) const {}
 };
 

@@ -136,6 +136,19 @@ keepInRegisters(Vector (&sums)[rows][vectors]) {
 #endif
 }
 
+/// Adds a tile in rows of as many vectors.
+template <int lanes, typename Vector, int rows, int vectors>
+[[gnu::always_inline]] inline void addTile(Vector (&sums)[rows][vectors],
+                                           const float *tile) {
+#pragma GCC unroll 16
+  for (int row = 0; row < rows; ++row)
+#pragma GCC unroll 16
+    for (int vector = 0; vector < vectors; ++vector)
+      sums[row][vector] += *reinterpret_cast<const Vector *>(
+          tile + (row * vectors + vector) * lanes);
+  keepInRegisters(sums);
+}
+
 /// Multiplies; stores the tile, or if it needs more than that, stores the sums
 /// row by row in `rest`. Returns whether it has stored the tile.
 template <int lanes, int rows, int vectors, bool rowsAreAdjacent>
@@ -145,7 +158,7 @@ multiplyPanels(int64_t terms, const MicroFactors &factors,
   using Vector = typename Vectors<lanes>::Vector;
   constexpr int width = vectors * lanes;
   // The lines of c arrive while the sums are computed.
-  if (tile.cColumn == 1 && terms > minTermsToPrefetch)
+  if (tile.cColumn == 1 && terms * factors.addends > minTermsToPrefetch)
 #pragma GCC unroll 16
     for (int row = 0; row < rows; ++row) {
       const float *c = tile.c + row * tile.cRow;
@@ -160,26 +173,53 @@ multiplyPanels(int64_t terms, const MicroFactors &factors,
   const int64_t aRow = rowsAreAdjacent ? 1 : factors.aRow,
                 aTerm = rowsAreAdjacent ? factors.aTerm : 1,
                 bTerm = factors.bTerm;
+  // The stack of nodes of 1, 2, 4, ... addends that wait for their right
+  // siblings, and its end.
+  constexpr int most = 9;
+  static_assert(MicroKernels::mostAddends < 1 << most);
+  alignas(64) float waiting[most * rows * width];
+  float *end = waiting;
   Vector sums[rows][vectors];
-#pragma GCC unroll 16
-  for (int row = 0; row < rows; ++row)
-#pragma GCC unroll 16
-    for (int vector = 0; vector < vectors; ++vector)
-      sums[row][vector] = Vector{};
-  do {
-    Vector ofB[vectors];
-#pragma GCC unroll 16
-    for (int vector = 0; vector < vectors; ++vector)
-      ofB[vector] = *reinterpret_cast<const Vector *>(b + vector * lanes);
+  for (int64_t addend = 1;; ++addend) {
 #pragma GCC unroll 16
     for (int row = 0; row < rows; ++row)
 #pragma GCC unroll 16
       for (int vector = 0; vector < vectors; ++vector)
-        sums[row][vector] += a[row * aRow] * ofB[vector];
-    keepInRegisters(sums);
-    a += aTerm;
-    b += bTerm;
-  } while (--terms > 0);
+        sums[row][vector] = Vector{};
+    int64_t left = terms;
+    do {
+      Vector ofB[vectors];
+#pragma GCC unroll 16
+      for (int vector = 0; vector < vectors; ++vector)
+        ofB[vector] = *reinterpret_cast<const Vector *>(b + vector * lanes);
+#pragma GCC unroll 16
+      for (int row = 0; row < rows; ++row)
+#pragma GCC unroll 16
+        for (int vector = 0; vector < vectors; ++vector)
+          sums[row][vector] += a[row * aRow] * ofB[vector];
+      keepInRegisters(sums);
+      a += aTerm;
+      b += bTerm;
+    } while (--left > 0);
+    if (addend == factors.addends)
+      break;
+    // It completes nodes as the carries of a counter do.
+    for (int64_t carry = addend; carry % 2 == 0; carry /= 2) {
+      end -= rows * width;
+      addTile<lanes>(sums, end);
+    }
+#pragma GCC unroll 16
+    for (int row = 0; row < rows; ++row)
+#pragma GCC unroll 16
+      for (int vector = 0; vector < vectors; ++vector)
+        *reinterpret_cast<Vector *>(end + row * width + vector * lanes) =
+            sums[row][vector];
+    end += rows * width;
+  }
+  while (end != waiting) {
+    end -= rows * width;
+    addTile<lanes>(sums, end);
+  }
 
   bool isPlain =
       tile.columns == width && tile.cColumn == 1 && !tile.bias && !tile.relu;

@@ -16,10 +16,12 @@
 namespace shardc::rt {
 
 /// What a micro-kernel multiplies: element (i, l) of a is at i·aRow + l·aTerm,
-/// and row l of b, whose elements are side by side, at l·bTerm.
+/// and row l of b, whose elements are side by side, at l·bTerm. Several addends
+/// follow one another.
 struct MicroFactors {
   const float *a, *b;
   int64_t aRow, aTerm, bTerm;
+  int64_t addends = 1; ///< `mostAddends` at most.
 };
 
 /// The place of a tile of the result, and what happens to it when its sums are
@@ -37,13 +39,16 @@ struct MicroTile {
 /// Multiplies `terms` columns of a by as many rows of b; at least one. Each
 /// element is the sum of its products in order, by fused multiply-adds that
 /// begin at 0, whatever the kernel: the bits do not depend on the sizes of
-/// panels.
+/// panels. Such sums of several addends are added up in the order of a tree
+/// (ReductionTree.h).
 using MicroKernel = void (*)(int64_t terms, const MicroFactors &factors,
                              const MicroTile &tile);
 
 /// The kernels for one kind of CPU. Panels of b are a whole number of vectors
 /// wide.
 struct MicroKernels {
+  static constexpr int64_t mostAddends = 511;
+
   int64_t maxRows;    ///< Of a panel of a.
   int64_t lanes;      ///< Of a vector.
   int64_t maxVectors; ///< Of a panel of b.

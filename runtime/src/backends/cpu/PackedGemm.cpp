@@ -38,10 +38,29 @@ PackedGemm::Range PackedGemm::part(int64_t extent, int64_t unit, int64_t index,
           std::min(extent, units * (index + 1) / count * unit)};
 }
 
+/// The addends of a block: the largest power of two of them, so that each block
+/// is a node of the tree, with `maxTerms` at most.
+static int64_t addendsOfBlock(const GemmCommand &gemm) {
+  static_assert(maxTerms <= MicroKernels::mostAddends);
+  int64_t count = 1;
+  while (2 * count * gemm.k <= maxTerms)
+    count *= 2;
+  return count;
+}
+
+bool PackedGemm::canAdd(const GemmCommand &gemm, int64_t addends) {
+  // The tree of two or three blocks adds one after the other.
+  return gemm.batch == 1 && gemm.k > 0 && gemm.k <= maxTerms &&
+         ceilDiv(addends, addendsOfBlock(gemm)) <= 3 && !gemm.accumulate &&
+         gemm.bias < 0 && gemm.activation == Activation::None;
+}
+
 PackedGemm::PackedGemm(const GemmCommand &gemm, GemmCalls calls,
-                       const MicroKernels &kernels)
-    : gemm(gemm), kernels(&kernels), m(gemm.m), n(gemm.n),
-      blocks(ceilDiv(gemm.k, maxTerms)) {
+                       const MicroKernels &kernels, int64_t addends)
+    : gemm(gemm), kernels(&kernels), m(gemm.m), n(gemm.n), k(addends * gemm.k),
+      addends(addends), perBlock(addends > 1 ? addendsOfBlock(gemm) : 1),
+      blocks(addends > 1 ? ceilDiv(addends, perBlock)
+                         : ceilDiv(gemm.k, maxTerms)) {
   if (m == 0 || n == 0)
     return;
   chooseOrientation();
@@ -58,11 +77,11 @@ void PackedGemm::chooseOrientation() {
     m = swaps ? gemm.n : gemm.m;
     n = swaps ? gemm.m : gemm.n;
     Factor rows = rowFactor({}, 0), columns = columnFactor({}, 0);
-    // Rounding is a part of packing.
-    bool mayRead = gemm.precision == Precision::Highest;
+    // Rounding is a part of packing, and packed addends follow one another.
+    bool mayRead = gemm.precision == Precision::Highest && addends == 1;
     readsRows =
         mayRead &&
-        (m * std::min(gemm.k, maxTerms) <= maxInPlace ||
+        (m * std::min(k, maxTerms) <= maxInPlace ||
          (rows.termStride == 1 ? columnPanels(n).count() <= 4 : m <= 16));
     readsColumns = mayRead && columns.stride == 1 && rowPanels(m).count() <= 2;
   };
@@ -84,13 +103,13 @@ double PackedGemm::estimateCycles() const {
   double perTerm = double(fullTiles) * full;
   if (vectors % kernels->maxVectors)
     perTerm += std::max(rowsOfPanel / 2, 4.0);
-  double cycles = perTerm * rows.count() * gemm.k;
+  double cycles = perTerm * rows.count() * k;
   if (!readsRows)
-    cycles += 0.5 * m * gemm.k;
+    cycles += 0.5 * m * k;
   if (columnFactor({}, 0).stride != 1)
-    cycles += 0.6 * n * gemm.k;
+    cycles += 0.6 * n * k;
   else if (!readsColumns)
-    cycles += 0.25 * n * gemm.k;
+    cycles += 0.25 * n * k;
   return cycles + (isSwapped ? 1.5 : 0.25) * m * n * blocks;
 }
 
@@ -109,14 +128,13 @@ void PackedGemm::chooseTiles(GemmCalls calls) {
   int64_t extent = byRows ? m : n;
   int64_t most =
       std::max(ceilDiv(8, calls.count), ceilDiv(extent, 2 * maxGroupColumns));
-  tiles =
-      std::clamp<double>(2.0 * m * n * gemm.k / minTileFlops, 1, double(most));
+  tiles = std::clamp<double>(2.0 * m * n * k / minTileFlops, 1, double(most));
   tiles = std::clamp<int64_t>(extent / minTileExtent, 1, tiles);
   if (tiles > 1)
     tiles -= tiles % 2;
 
   int64_t distinct = byRows ? distinctColumns : distinctRows;
-  int64_t elements = sharedPanels().packedExtent() * gemm.k;
+  int64_t elements = sharedPanels().packedExtent() * k;
   isShared =
       !(byRows ? readsColumns : readsRows) &&
       elements * (tiles * calls.count - distinct) > maxRepacked * calls.count;
@@ -165,28 +183,39 @@ Factor PackedGemm::factorB(const void *b, int64_t round) const {
   return gemm.transposeB ? Factor{data, gemm.k, 1} : Factor{data, 1, gemm.n};
 }
 
-/// Packs a panel of `from`, rounded to the precision of the GEMM.
-void PackedGemm::packRounded(const Factor &from, const Panels &panels,
+/// Packs a panel of the factors of some addends, rounded to the precision of
+/// the GEMM.
+template <typename FactorOf>
+void PackedGemm::packRounded(FactorOf factorOf, const Panels &panels,
                              int64_t panel, Range terms, float *to) const {
   int64_t width = panels.packedSize(panel);
-  packPanel(from.at(panels.begin(panel), terms.begin), panels.size(panel),
-            width, terms.size(), to);
+  for (int64_t term = terms.begin, next; term < terms.end; term = next) {
+    int64_t addend = term / gemm.k;
+    next = std::min(terms.end, (addend + 1) * gemm.k);
+    packPanel(factorOf(addend).at(panels.begin(panel), term - addend * gemm.k),
+              panels.size(panel), width, next - term,
+              to + (term - terms.begin) * width);
+  }
   if (gemm.precision != Precision::Highest)
     for (int64_t i = 0; i < width * terms.size(); ++i)
       to[i] = roundTo(gemm.precision, to[i]);
 }
 
-void PackedGemm::pack(const void *factor, void *packed, int64_t round,
+void PackedGemm::pack(const void *const *factors, void *packed, int64_t round,
                       int64_t task) const {
   Panels panels = sharedPanels();
   int64_t first = blocksOf(round).begin, panel = task % panels.count();
   Range terms = termsOf(first + task / panels.count());
   int64_t before = (terms.begin - termsOf(first).begin) * panels.packedExtent();
-  packRounded(sharedFactor() == SharedFactor::A ? factorA(factor, round)
-                                                : factorB(factor, round),
-              panels, panel, terms,
-              static_cast<float *>(packed) + before +
-                  panels.begin(panel) * terms.size());
+  bool isA = sharedFactor() == SharedFactor::A;
+  packRounded(
+      [&](int64_t addend) {
+        return isA ? factorA(factors[addend], round)
+                   : factorB(factors[addend], round);
+      },
+      panels, panel, terms,
+      static_cast<float *>(packed) + before +
+          panels.begin(panel) * terms.size());
 }
 
 namespace {
@@ -228,7 +257,9 @@ private:
 
 /// One tile in one round.
 struct PackedGemm::Tile {
-  Factor a, b; ///< From the first row and column of the tile.
+  const GemmOperands &operands;
+  int64_t round;
+  int64_t firstRow, firstColumn;
   Panels rows, columns;
   /// The panels that have been packed for all tiles; null: the tile packs them.
   const float *packedA, *packedB;
@@ -244,14 +275,22 @@ void PackedGemm::multiplyPanels(const Tile &tile, int64_t block, Range rows,
   const Panels &ofRows = tile.rows, &ofColumns = tile.columns;
   Range terms = termsOf(block);
   int64_t before = terms.begin - tile.firstTerm;
+  auto rowsOf = [&](int64_t addend) {
+    return rowFactor(tile.operands, tile.round, addend).at(tile.firstRow, 0);
+  };
+  auto columnsOf = [&](int64_t addend) {
+    return columnFactor(tile.operands, tile.round, addend)
+        .at(tile.firstColumn, 0);
+  };
   bool isLast = block + 1 == blocks;
   MicroTile result = tile.result;
   result.adds = gemm.accumulate || block > 0;
   result.relu = isLast && tile.result.relu;
-  bool fetches = n * gemm.k > maxNear && rows.size() >= minPanelsToFetch;
+  bool fetches = n * k > maxNear && rows.size() >= minPanelsToFetch;
   for (int64_t j = columns.begin; j < columns.end; ++j) {
     int64_t column = ofColumns.begin(j), width = ofColumns.packedSize(j);
-    MicroFactors factors{nullptr, nullptr, 1, 0, width};
+    MicroFactors factors{
+        nullptr, nullptr, 1, 0, width, addends > 1 ? terms.size() / gemm.k : 1};
     Prefetch next;
     if (tile.packedB) {
       factors.b = tile.packedB + before * ofColumns.packedExtent() +
@@ -261,8 +300,9 @@ void PackedGemm::multiplyPanels(const Tile &tile, int64_t block, Range rows,
                         ofColumns.packedSize(j + 1) * terms.size(), 0,
                         rows.size());
     } else if (readsColumns && ofColumns.size(j) == width) {
-      factors.b = tile.b.at(column, terms.begin).data;
-      factors.bTerm = tile.b.termStride;
+      Factor inPlace = columnsOf(0).at(column, terms.begin);
+      factors.b = inPlace.data;
+      factors.bTerm = inPlace.termStride;
     } else {
       // One panel at a time if no other rows will read it.
       bool isOnly = rows.size() == ofRows.count();
@@ -270,10 +310,11 @@ void PackedGemm::multiplyPanels(const Tile &tile, int64_t block, Range rows,
       float *own = tile.ownB + (column - first) * terms.size();
       factors.b = own;
       if (rows.begin == 0) {
-        packRounded(tile.b, ofColumns, j, terms, own);
-        if (fetches && j + 1 < columns.end)
-          next = Prefetch(tile.b.at(column + ofColumns.size(j), terms.begin),
-                          ofColumns.size(j + 1), terms.size(), rows.size());
+        packRounded(columnsOf, ofColumns, j, terms, own);
+        if (fetches && addends == 1 && j + 1 < columns.end)
+          next =
+              Prefetch(columnsOf(0).at(column + ofColumns.size(j), terms.begin),
+                       ofColumns.size(j + 1), terms.size(), rows.size());
       }
     }
     result.columns = ofColumns.size(j);
@@ -284,7 +325,7 @@ void PackedGemm::multiplyPanels(const Tile &tile, int64_t block, Range rows,
         factors.a =
             tile.packedA + before * ofRows.packedExtent() + row * terms.size();
       } else if (readsRows) {
-        Factor inPlace = tile.a.at(row, terms.begin);
+        Factor inPlace = rowsOf(0).at(row, terms.begin);
         factors.a = inPlace.data;
         factors.aRow = inPlace.stride;
         factors.aTerm = inPlace.termStride;
@@ -293,7 +334,7 @@ void PackedGemm::multiplyPanels(const Tile &tile, int64_t block, Range rows,
             tile.ownA + (row - ofRows.begin(rows.begin)) * terms.size();
         factors.a = own;
         if (j == columns.begin)
-          packRounded(tile.a, ofRows, i, terms, own);
+          packRounded(rowsOf, ofRows, i, terms, own);
       }
       next.fetchPart();
       result.c = tile.result.c + row * result.cRow + column * result.cColumn;
@@ -301,8 +342,8 @@ void PackedGemm::multiplyPanels(const Tile &tile, int64_t block, Range rows,
         result.bias = isLast ? tile.result.bias + row * result.biasRow +
                                    column * result.biasColumn
                              : nullptr;
-      kernels->kernel(height, width / kernels->lanes,
-                      factors.aRow == 1)(terms.size(), factors, result);
+      kernels->kernel(height, width / kernels->lanes, factors.aRow == 1)(
+          terms.size() / factors.addends, factors, result);
     }
   }
 }
@@ -341,8 +382,10 @@ void PackedGemm::run(const GemmOperands &operands, int64_t round,
       isShared ? static_cast<const float *>(operands.packed) : nullptr;
   float *own = panelsOfThread();
   Range slab = blocksOf(round);
-  Tile tile{rowFactor(operands, round).at(rows.begin, 0),
-            columnFactor(operands, round).at(columns.begin, 0),
+  Tile tile{operands,
+            round,
+            rows.begin,
+            columns.begin,
             rowPanels(rows.size()),
             columnPanels(columns.size()),
             byRows ? nullptr : packed,

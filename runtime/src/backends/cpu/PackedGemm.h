@@ -11,6 +11,10 @@
 // share. A tile packs its own factor itself, when it needs it. So each factor
 // is packed once.
 //
+// A sum of GEMMs is one GEMM with the terms of all, but that the sum of the
+// products of each is complete before it is added to those of others: in
+// registers and the first-level cache, a tile of the micro-kernel at a time.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_RT_SRC_BACKENDS_CPU_PACKEDGEMM_H
@@ -27,8 +31,12 @@ namespace shardc::rt {
 /// the same for any tiles, workers and vector widths.
 class PackedGemm : public PreparedGemm {
 public:
+  /// The sum of `addends` GEMMs, as `prepareSum` has it, if that is possible.
   explicit PackedGemm(const GemmCommand &gemm, GemmCalls calls = {},
-                      const MicroKernels &kernels = MicroKernels::best());
+                      const MicroKernels &kernels = MicroKernels::best(),
+                      int64_t addends = 1);
+
+  static bool canAdd(const GemmCommand &gemm, int64_t addends);
 
   /// Computes a GEMM on the calling thread.
   static void multiply(const GemmCommand &gemm, const float *a, const float *b,
@@ -41,7 +49,7 @@ public:
   SharedFactor sharedFactor() const override;
   uint64_t packedBytes() const override;
   int64_t numPackTasks(int64_t round) const override;
-  void pack(const void *factor, void *packed, int64_t round,
+  void pack(const void *const *factors, void *packed, int64_t round,
             int64_t task) const override;
 
 private:
@@ -58,15 +66,25 @@ private:
   Range blocksOf(int64_t round) const {
     return part(blocks, 1, round % slabs, slabs);
   }
-  Range termsOf(int64_t block) const { return part(gemm.k, 1, block, blocks); }
+  /// Terms of all addends one after the other; a block of several addends has
+  /// a power of two of them.
+  Range termsOf(int64_t block) const {
+    int64_t size = perBlock * gemm.k;
+    return addends == 1 ? part(gemm.k, 1, block, blocks)
+                        : part(k, size, block, blocks);
+  }
   Factor factorA(const void *a, int64_t round) const;
   Factor factorB(const void *b, int64_t round) const;
   /// The factors whose elements are rows and columns of what is computed.
-  Factor rowFactor(const GemmOperands &operands, int64_t round) const {
-    return isSwapped ? factorB(operands.b, round) : factorA(operands.a, round);
+  Factor rowFactor(const GemmOperands &operands, int64_t round,
+                   int64_t addend = 0) const {
+    return isSwapped ? factorB(operands.factorB(addend), round)
+                     : factorA(operands.factorA(addend), round);
   }
-  Factor columnFactor(const GemmOperands &operands, int64_t round) const {
-    return isSwapped ? factorA(operands.a, round) : factorB(operands.b, round);
+  Factor columnFactor(const GemmOperands &operands, int64_t round,
+                      int64_t addend = 0) const {
+    return isSwapped ? factorA(operands.factorA(addend), round)
+                     : factorB(operands.factorB(addend), round);
   }
   Panels rowPanels(int64_t rows) const {
     return Panels::ofRows(rows, kernels->maxRows);
@@ -81,7 +99,8 @@ private:
   void chooseOrientation();
   double estimateCycles() const;
   void chooseTiles(GemmCalls calls);
-  void packRounded(const Factor &from, const Panels &panels, int64_t panel,
+  template <typename FactorOf>
+  void packRounded(FactorOf factorOf, const Panels &panels, int64_t panel,
                    Range terms, float *to) const;
   void multiplyPanels(const Tile &tile, int64_t block, Range rows,
                       Range columns) const;
@@ -93,8 +112,10 @@ private:
   /// Whether the transpose of c is computed, of bᵀ by aᵀ: there the vectors of
   /// a narrow c are full.
   bool isSwapped = false;
-  /// Rows and columns of what is computed.
-  int64_t m, n;
+  /// Rows and columns of what is computed, and the terms of all addends.
+  int64_t m, n, k;
+  int64_t addends;
+  int64_t perBlock; ///< Addends of a block, but for the last one.
   /// Whether kernels read the factor of rows, or full panels of that of
   /// columns, where they lie: it does not pay to pack what few panels meet.
   bool readsRows = false, readsColumns = false;

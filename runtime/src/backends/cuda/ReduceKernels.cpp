@@ -37,7 +37,7 @@ constexpr uint64_t maxBlocks = 2048;
 // Thread i takes element i and every so many further. The address of a
 // parameter may be moved into a register (PTX ISA, "Kernel function
 // parameters"). The operands are reduced in the order of their tree
-// (collectives/ReductionTree.h): before operand k of them, `%node` l holds the
+// (base/ReductionTree.h): before operand k of them, `%node` l holds the
 // value of a node of 2^l leaves if bit l of k is set.
 constexpr const char *kernelText = R"(
 .visible .entry $name(

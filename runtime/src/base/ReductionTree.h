@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SHARDC_RT_SRC_COLLECTIVES_REDUCTIONTREE_H
-#define SHARDC_RT_SRC_COLLECTIVES_REDUCTIONTREE_H
+#ifndef SHARDC_RT_SRC_BASE_REDUCTIONTREE_H
+#define SHARDC_RT_SRC_BASE_REDUCTIONTREE_H
 
 #include <cstdint>
 #include <vector>
@@ -49,4 +49,4 @@ std::vector<TreeNode> nodesOfOneOwner(TreeNode node, OwnerOf ownerOf) {
 
 } // namespace shardc::rt
 
-#endif // SHARDC_RT_SRC_COLLECTIVES_REDUCTIONTREE_H
+#endif // SHARDC_RT_SRC_BASE_REDUCTIONTREE_H
