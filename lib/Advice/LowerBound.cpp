@@ -81,6 +81,13 @@ static std::pair<double, double> getGathers(ArrayRef<Layer> layers,
   return {elements, number};
 }
 
+/// The rate of the type that multiplies fastest.
+static double getGemmRate(const Machine &machine, bool isNarrow) {
+  return std::max(machine.getMatmulFlopsPerSecond(ComputeType::F32),
+                  isNarrow ? machine.getMatmulFlopsPerSecond(ComputeType::BF16)
+                           : 0);
+}
+
 namespace {
 
 /// Seconds of a device, for all microbatches.
@@ -103,13 +110,9 @@ public:
       : candidate(candidate), strategy(candidate.getStrategy()),
         machine(machine), elementBytes(isNarrow ? 2 : 4), modelSize(modelSize),
         rows(candidate.getRowShards()) {
-    // The rate of the type that multiplies fastest.
-    double rate = std::max(
-        machine.getMatmulFlopsPerSecond(ComputeType::F32),
-        isNarrow ? machine.getMatmulFlopsPerSecond(ComputeType::BF16) : 0);
     double rowsPerShard = std::ceil(facts.batchSize / rows);
     padding = rowsPerShard * rows / facts.batchSize;
-    secondsPerFlop = padding / devicesOfStage / rate;
+    secondsPerFlop = padding / devicesOfStage / getGemmRate(machine, isNarrow);
   }
 
   LayerSeconds getSeconds(const Layer &layer) const {
@@ -279,11 +282,11 @@ LowerBound shardc::getLowerBound(ModuleOp source, const ModelFacts &facts,
       weights += layer.weight * (layer.hasInputGradient ? 2 : 1);
     bound.stateBytes = (facts.parameterBytes + facts.stateBytes) / devices;
     bound.memoryBytes = bound.stateBytes;
-    double rate = std::max(
-        machine.getMatmulFlopsPerSecond(ComputeType::F32),
-        isNarrow ? machine.getMatmulFlopsPerSecond(ComputeType::BF16) : 0);
-    bound.seconds = facts.matmulFlops / devices / rate +
-                    weights * elementBytes / devices / memoryRate;
+    bound.seconds =
+        facts.matmulFlops / devices / getGemmRate(machine, isNarrow);
+    // Not where several devices read the same from a cache.
+    if (!machine.computer)
+      bound.seconds += weights * elementBytes / devices / memoryRate;
     return bound;
   }
   Strategy strategy = candidate.getStrategy();
@@ -393,6 +396,10 @@ LowerBound shardc::getLowerBound(ModuleOp source, const ModelFacts &facts,
     bound.seconds = std::max(work.rows + work.weights + update,
                              work.sums + gradients + gathers);
   }
+  // What devices have in common is computed once, and sums may cost nothing.
+  if (machine.computer)
+    bound.seconds =
+        facts.matmulFlops / devices / getGemmRate(machine, isNarrow);
   return bound;
 }
 
@@ -415,7 +422,8 @@ double shardc::getTaskBound(ModuleOp module, const Candidate &candidate,
                             const Machine &machine) {
   FailureOr<std::vector<int>> rankOfStage = getRanksOfStages(module);
   auto step = module.lookupSymbol<func::FuncOp>("train_step");
-  if (failed(rankOfStage) || rankOfStage->empty() || !step)
+  // On a measured computer ranks do not run at the same time.
+  if (failed(rankOfStage) || rankOfStage->empty() || !step || machine.computer)
     return 0;
   MemoryTraffic traffic(step);
   std::vector<double> tasks(candidate.getStages(), 0), others = tasks;

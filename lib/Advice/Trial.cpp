@@ -192,7 +192,12 @@ static void addPrograms(ArrayRef<func::FuncOp> programs, const Machine &machine,
         price.computeType = getOpWork(op, MemoryTraffic(program)).computeType;
       }
     });
-    if (time.getSeconds() > busiest) {
+    // The ranks of a measured computer run one after the other.
+    if (machine.computer) {
+      price.computeSeconds += time.computeSeconds;
+      price.memorySeconds += time.memorySeconds;
+      price.communicationSeconds += time.communicationSeconds;
+    } else if (time.getSeconds() > busiest) {
       busiest = time.getSeconds();
       price.computeSeconds = time.computeSeconds;
       price.memorySeconds = time.memorySeconds;
@@ -209,7 +214,7 @@ static void addPrograms(ArrayRef<func::FuncOp> programs, const Machine &machine,
       price.wireBytes = std::move(bytes);
     most = std::max(most, sum);
   }
-  if (programs.size() > 1)
+  if (programs.size() > 1 && !machine.computer)
     price.waitSeconds = std::max(0.0, price.seconds - busiest);
 }
 

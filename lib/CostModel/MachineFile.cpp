@@ -39,6 +39,7 @@ static const T *findByName(ArrayRef<T> entries, StringRef name) {
 static constexpr double leastBytes = 1, mostBytes = 1e18;
 static constexpr double leastRate = 1, mostRate = 1e24;
 static constexpr double mostLatency = 1e6, mostDevices = 1e6;
+static constexpr double mostWorkers = 1e6, mostLanes = 1024, mostTerms = 1e6;
 static constexpr uint64_t maxMachineBytes = uint64_t(1) << 24;
 
 namespace {
@@ -55,8 +56,8 @@ public:
     json::Object root = *given;
     if (!renameKeys(root) ||
         !fields.checkKeys(root, "",
-                          {"name", "source", "device", "shared", "f32_gemms",
-                           "default_link", "axes", "hosts"}))
+                          {"name", "source", "device", "shared", "computer",
+                           "f32_gemms", "default_link", "axes", "hosts"}))
       return false;
     const json::Value *device = fields.getRequired(root, "", "device");
     if (!device || !readDevice(*device, machine))
@@ -65,7 +66,7 @@ public:
     return fields.readString(root, "name", machine.name) &&
            fields.readString(root, "source", machine.source) &&
            fields.readBool(root, "shared", machine.isShared) &&
-           readGemms(root, machine) &&
+           readComputer(root, machine) && readGemms(root, machine) &&
            readDefaultLink(root, !device->getAsString(), machine) &&
            readAxes(root, machine) && readHosts(root, machine);
   }
@@ -131,6 +132,63 @@ private:
                              machine.flopsPerSecond[i]))
         return false;
     }
+    return true;
+  }
+
+  bool readComputer(const json::Object &root, Machine &machine) {
+    const json::Value *value = root.get("computer");
+    if (!value)
+      return true;
+    const json::Object *object = fields.asObject(*value, "computer");
+    if (!object || !fields.checkKeys(*object, "computer",
+                                     {"workers", "vector_lanes", "vector_terms",
+                                      "partial_vector_terms", "command_seconds",
+                                      "memory_bytes_per_second"}))
+      return false;
+    if (!machine.isShared)
+      return fields.fail("computer", "expected none: the devices of a machine "
+                                     "that is not shared have one each");
+    ComputerRates &computer = machine.computer.emplace();
+    auto read = [&](StringRef key, double least, double most, double &number) {
+      return fields.readNumber(*object, "computer", key, least, most, number);
+    };
+    const json::Value *memory =
+        fields.getRequired(*object, "computer", "memory_bytes_per_second");
+    return memory && read("workers", 1, mostWorkers, computer.workers) &&
+           read("vector_lanes", 1, mostLanes, computer.vectorLanes) &&
+           read("vector_terms", 0, mostTerms, computer.vectorTerms) &&
+           read("partial_vector_terms", 0, mostTerms,
+                computer.partialVectorTerms) &&
+           read("command_seconds", 0, mostLatency, computer.commandSeconds) &&
+           readMemory(*memory, computer);
+  }
+
+  /// Reads the rates by bytes.
+  bool readMemory(const json::Value &value, ComputerRates &computer) {
+    static constexpr StringLiteral path = "computer.memory_bytes_per_second";
+    const json::Object *rates = fields.asObject(value, path);
+    if (!rates)
+      return false;
+    for (const std::string &key : JsonReader::getKeys(*rates)) {
+      ComputerRates::Memory &memory = computer.memory.emplace_back();
+      uint64_t bytes = 0;
+      if (StringRef(key).getAsInteger(10, bytes) || bytes < 1 ||
+          static_cast<double>(bytes) > mostBytes)
+        return fields.fail(path, "expected numbers of bytes as keys, found '" +
+                                     key + "'");
+      memory.bytes = static_cast<double>(bytes);
+      if (!fields.readNumber(*rates, path, key, leastRate, mostRate,
+                             memory.bytesPerSecond))
+        return false;
+    }
+    if (computer.memory.empty())
+      return fields.fail(path, "expected at least one rate");
+    llvm::sort(computer.memory, [](const auto &lhs, const auto &rhs) {
+      return lhs.bytes < rhs.bytes;
+    });
+    for (size_t i = 1; i < computer.memory.size(); ++i)
+      if (computer.memory[i].bytes == computer.memory[i - 1].bytes)
+        return fields.fail(path, "expected each number of bytes once");
     return true;
   }
 

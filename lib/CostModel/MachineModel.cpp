@@ -6,6 +6,7 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
+#include <cmath>
 
 using namespace llvm;
 using namespace shardc;
@@ -17,9 +18,32 @@ const Link &Machine::getLink(StringRef axis) const {
   return defaultLink;
 }
 
+double ComputerRates::getSecondsPerByte(double distance) const {
+  auto above =
+      find_if(memory, [&](const Memory &one) { return one.bytes >= distance; });
+  if (above == memory.begin() || memory.size() == 1)
+    return 1 / memory.front().bytesPerSecond;
+  if (above == memory.end())
+    return 1 / memory.back().bytesPerSecond;
+  const Memory &below = *std::prev(above);
+  double part =
+      std::log(distance / below.bytes) / std::log(above->bytes / below.bytes);
+  return (1 - part) / below.bytesPerSecond + part / above->bytesPerSecond;
+}
+
+double ComputerRates::getMultiplyAdds(double rows, double columns,
+                                      double terms) const {
+  double vectors = std::floor(columns / vectorLanes);
+  double perRow = vectors * (terms + vectorTerms);
+  if (vectors * vectorLanes < columns)
+    perRow += terms + partialVectorTerms;
+  return rows * perRow * vectorLanes;
+}
+
 void Machine::shareAmong(int64_t devices) {
   if (!isShared)
     return;
+  numSharing *= devices;
   for (double &rate : flopsPerSecond)
     rate /= devices;
   memoryBytes /= devices;

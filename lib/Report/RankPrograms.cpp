@@ -209,6 +209,13 @@ private:
 
 double shardc::estimateSeconds(ArrayRef<func::FuncOp> ranks,
                                const Machine &machine) {
+  // The same cores do the work of all ranks.
+  if (machine.computer) {
+    double seconds = 0;
+    for (func::FuncOp rank : ranks)
+      seconds += estimateTime(rank, machine).getSeconds();
+    return seconds;
+  }
   double seconds = RankSimulator(ranks, machine).run();
   // Messages that delay each other delay the step as well.
   auto module = ranks.front()->getParentOfType<ModuleOp>();

@@ -2,6 +2,8 @@
 
 #include "shardc/Report/TimeEstimate.h"
 
+#include "SharedEstimate.h"
+
 #include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
@@ -72,7 +74,7 @@ static bool isCompute(Operation *op) {
          op->getNumRegions() == 0 && !isa<TransferOp>(op);
 }
 
-OpWork shardc::getOpWork(Operation *op, const MemoryTraffic &traffic) {
+OpWork shardc::getArithmetic(Operation *op) {
   OpWork work;
   if (!isCompute(op))
     return work;
@@ -82,6 +84,13 @@ OpWork shardc::getOpWork(Operation *op, const MemoryTraffic &traffic) {
   else if (Value computed = getComputed(op))
     work.flops = getTensor(computed).getNumElements();
   work.computeType = getComputeType(op);
+  return work;
+}
+
+OpWork shardc::getOpWork(Operation *op, const MemoryTraffic &traffic) {
+  OpWork work = getArithmetic(op);
+  if (!isCompute(op))
+    return work;
   auto addBytes = [&](Value value) {
     work.memoryBytes += getTensor(value).getNumElements() *
                         getElementBytes(getTensor(value).getElementType());
@@ -262,5 +271,7 @@ private:
 
 TimeEstimate shardc::estimateTime(func::FuncOp function,
                                   const Machine &machine) {
+  if (machine.computer && hasKernels(function))
+    return estimateSharedTime(function, machine);
   return Timeline(function, machine).estimate;
 }

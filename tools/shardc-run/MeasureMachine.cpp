@@ -110,6 +110,7 @@ static absl::StatusOr<Json> measureComputer(const Arguments &arguments) {
   for (const auto *one : {&reduce, &gather, &small})
     if (!one->ok())
       return one->status();
+  const VectorRates vectors = measureVectors(pool, seconds);
   Json json;
   json["name"] = "this computer";
   json["source"] =
@@ -126,6 +127,17 @@ static absl::StatusOr<Json> measureComputer(const Arguments &arguments) {
       {"bytes_per_second", rounded((reduce->wireBytes + gather->wireBytes) /
                                    (reduce->seconds + gather->seconds))},
       {"latency_seconds", rounded(small->seconds / 6)}};
+  Json &computer = json["computer"];
+  computer["workers"] = pool.size();
+  computer["vector_lanes"] = vectors.lanes;
+  computer["vector_terms"] = rounded(vectors.terms);
+  computer["partial_vector_terms"] = rounded(vectors.partialTerms);
+  computer["command_seconds"] = rounded(small->seconds);
+  // From the caches of the cores to what none holds.
+  for (size_t bytes = 256 << 10; bytes <= size_t(64) << 20; bytes *= 4)
+    computer["memory_bytes_per_second"][std::to_string(bytes)] =
+        rounded(measureMemoryOf(pool, seconds / 2, bytes));
+  computer["memory_bytes_per_second"]["536870912"] = rounded(memory);
   return json;
 }
 

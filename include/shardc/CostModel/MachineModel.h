@@ -16,6 +16,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +45,35 @@ struct LinkAxis {
   int64_t size;
 };
 
+/// What a computer attains on the work of all virtual devices together, as
+/// `shardc-run --measure-machine` finds out.
+struct ComputerRates {
+  /// The threads that share the work of a command.
+  double workers = 1;
+  /// Elements of f32 in a vector.
+  double vectorLanes = 1;
+  /// A GEMM loads and stores each vector of its result once. It takes as long
+  /// as so many multiply-adds of that vector; the second is for the part of a
+  /// vector at the end of a row.
+  double vectorTerms = 0, partialVectorTerms = 0;
+  /// From one command to the next, which all cores begin together.
+  double commandSeconds = 0;
+  /// The rate of memory where `bytes` others are accessed before the same are
+  /// again.
+  struct Memory {
+    double bytes = 0, bytesPerSecond = 0;
+  };
+  /// By ascending bytes; at least one.
+  std::vector<Memory> memory;
+
+  /// The seconds of an access to a byte after `distance` bytes: in between
+  /// those of `memory`, linear in the logarithm of the distance.
+  double getSecondsPerByte(double distance) const;
+  /// Multiply-adds of one element in whose time a GEMM computes `rows` rows of
+  /// `columns` sums of `terms` products: vectors lie along the rows.
+  double getMultiplyAdds(double rows, double columns, double terms) const;
+};
+
 /// A device and the links to its peers. All rates are of one device.
 struct Machine {
   std::string name;
@@ -60,6 +90,11 @@ struct Machine {
   /// Whether all devices of the mesh are virtual ones on one such device and
   /// divide its rates; see shareAmong.
   bool isShared = false;
+  /// The virtual devices that the rates have been divided by.
+  int64_t numSharing = 1;
+  /// If it has been measured, the rates of a shared machine for all devices
+  /// together.
+  std::optional<ComputerRates> computer;
   /// The link of axes that `axisLinks` does not name, inside of a host.
   Link defaultLink;
   std::vector<std::pair<std::string, Link>> axisLinks;

@@ -40,7 +40,8 @@ simulateTasks(llvm::ArrayRef<mlir::func::FuncOp> ranks, const Machine &machine);
 /// one after the other, each for its time by `getSerialSeconds`. A message
 /// crosses while its ranks compute: a receive ends when the message has
 /// crossed, and a send keeps nobody waiting. An all-reduce over the pipeline
-/// begins when all ranks have come to it.
+/// begins when all ranks have come to it. On a computer that has been measured
+/// (`Machine::computer`) it is the sum of the ranks' estimates.
 double estimateSeconds(llvm::ArrayRef<mlir::func::FuncOp> ranks,
                        const Machine &machine);
 

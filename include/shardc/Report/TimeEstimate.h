@@ -78,6 +78,9 @@ struct OpWork {
 /// ops are counted one by one.
 OpWork getOpWork(mlir::Operation *op, const MemoryTraffic &traffic);
 
+/// The work of `op` but for the memory that it moves.
+OpWork getArithmetic(mlir::Operation *op);
+
 /// The arithmetic of `work` alone.
 double getComputeSeconds(const Machine &machine, const OpWork &work);
 /// The memory that `work` moves.
@@ -131,7 +134,8 @@ double getSerialSeconds(const Machine &machine, mlir::Operation *op,
                         const MemoryTraffic &traffic);
 
 /// The estimate for `function`, a local program, at any phase from `partition`
-/// on.
+/// on. Where virtual devices share a computer that has been measured, from
+/// `kernels` on it is that of the work which the runtime does for all of them.
 TimeEstimate estimateTime(mlir::func::FuncOp function, const Machine &machine);
 
 } // namespace shardc

@@ -2,6 +2,7 @@
 
 #include "exec/MeasureRates.h"
 
+#include "backends/cpu/MicroKernels.h"
 #include "exec/RunGemm.h"
 
 #include <cstring>
@@ -28,8 +29,9 @@ double shardc::rt::measureGemm(WorkerPool &pool, double seconds, DType dtype) {
 
 /// Copies of `slice` bytes on each worker, from and to places that follow one
 /// another in `bytes` bytes.
+template <typename Copy>
 static double measureCopies(WorkerPool &pool, double seconds, size_t bytes,
-                            size_t slice, int rounds) {
+                            size_t slice, int rounds, Copy copy) {
   std::vector<std::vector<char>> from, to;
   for (int worker = 0; worker < pool.size(); ++worker) {
     from.emplace_back(bytes, 1);
@@ -38,16 +40,82 @@ static double measureCopies(WorkerPool &pool, double seconds, size_t bytes,
   std::vector<size_t> next(pool.size());
   double best = measureJob(pool, seconds, rounds, [&](int worker) {
     size_t offset = next[worker];
-    std::memcpy(&to[worker][offset], &from[worker][offset], slice);
+    copy(&to[worker][offset], &from[worker][offset], slice);
     next[worker] = (offset + slice) % bytes;
   });
   return 2.0 * slice * pool.size() / best;
 }
 
+/// Seconds in which each worker computes a tile of a GEMM, in its cache.
+static double measureTile(WorkerPool &pool, double seconds,
+                          const MicroKernels &kernels, int64_t columns,
+                          int64_t terms) {
+  const int64_t rows = kernels.maxRows, lanes = kernels.lanes;
+  const int64_t vectors = (columns + lanes - 1) / lanes;
+  MicroKernel kernel = kernels.kernel(rows, vectors, /*rowsAreAdjacent=*/false);
+  struct Factors {
+    std::vector<float> a, b, c;
+  };
+  std::vector<Factors> factors;
+  for (int worker = 0; worker < pool.size(); ++worker)
+    factors.push_back({std::vector<float>(rows * terms),
+                       std::vector<float>(vectors * lanes * terms),
+                       std::vector<float>(rows * columns)});
+  constexpr int repeats = 1000;
+  double best = measureJob(pool, seconds, 1, [&](int worker) {
+    Factors &own = factors[worker];
+    MicroFactors of{own.a.data(), own.b.data(), terms, 1, vectors * lanes};
+    MicroTile tile{};
+    tile.c = own.c.data();
+    tile.cRow = columns;
+    tile.cColumn = 1;
+    tile.columns = columns;
+    for (int i = 0; i < repeats; ++i)
+      kernel(terms, of, tile);
+  });
+  return best / repeats;
+}
+
+VectorRates shardc::rt::measureVectors(WorkerPool &pool, double seconds) {
+  const MicroKernels &kernels = MicroKernels::best();
+  VectorRates rates;
+  rates.lanes = kernels.lanes;
+  constexpr int64_t few = 8, many = 128;
+  auto measure = [&](int64_t columns, int64_t terms) {
+    return measureTile(pool, seconds / 3, kernels, columns, terms);
+  };
+  double atFew = measure(kernels.maxColumns(), few);
+  double perTerm = (measure(kernels.maxColumns(), many) - atFew) / (many - few);
+  double partial = measure(std::max<int64_t>(rates.lanes / 2, 1), few);
+  rates.terms = std::max(0.0, atFew / perTerm - few);
+  rates.partialTerms =
+      std::max(0.0, partial * double(kernels.maxVectors) / perTerm - few);
+  return rates;
+}
+
+/// As an elementwise kernel does; a memcpy of few bytes may be slower.
+static void addOne(char *to, const char *from, size_t bytes) {
+  auto *sums = reinterpret_cast<float *>(to);
+  auto *values = reinterpret_cast<const float *>(from);
+  for (size_t i = 0; i < bytes / sizeof(float); ++i)
+    sums[i] = values[i] + 1;
+}
+
 double shardc::rt::measureMemory(WorkerPool &pool, double seconds) {
-  return measureCopies(pool, seconds, size_t(256) << 20, size_t(16) << 20, 1);
+  return measureCopies(pool, seconds, size_t(256) << 20, size_t(16) << 20, 1,
+                       std::memcpy);
+}
+
+double shardc::rt::measureMemoryOf(WorkerPool &pool, double seconds,
+                                   size_t bytes) {
+  size_t own = std::max<size_t>(bytes / 2 / pool.size(), 64);
+  size_t slice = std::min<size_t>(own, size_t(1) << 20);
+  int rounds = std::clamp<int>((size_t(4) << 20) / slice, 1, 100);
+  return measureCopies(pool, seconds, own / slice * slice, slice, rounds,
+                       addOne);
 }
 
 double shardc::rt::measureCache(WorkerPool &pool, double seconds) {
-  return measureCopies(pool, seconds, size_t(64) << 10, size_t(64) << 10, 100);
+  return measureCopies(pool, seconds, size_t(64) << 10, size_t(64) << 10, 100,
+                       addOne);
 }

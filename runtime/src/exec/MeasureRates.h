@@ -43,8 +43,20 @@ double measureJob(WorkerPool &pool, double seconds, int rounds, Job job) {
 /// FLOP/s of a GEMM of squares of 1024.
 double measureGemm(WorkerPool &pool, double seconds, DType dtype);
 
+/// What GEMMs in the caches of the workers take for each vector of a result.
+struct VectorRates {
+  int64_t lanes = 1; ///< Of f32.
+  /// As long as so many multiply-adds of a whole vector, and of a half one.
+  double terms = 0, partialTerms = 0;
+};
+VectorRates measureVectors(WorkerPool &pool, double seconds);
+
 /// Bytes per second read and written by copies that no cache holds.
 double measureMemory(WorkerPool &pool, double seconds);
+
+/// The same by copies among `bytes` on all workers together, one after the
+/// other.
+double measureMemoryOf(WorkerPool &pool, double seconds, size_t bytes);
 
 /// The same by copies of 64 KiB on each worker, which stay in its cache.
 double measureCache(WorkerPool &pool, double seconds);

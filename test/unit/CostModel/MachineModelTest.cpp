@@ -208,6 +208,96 @@ TEST(MachineFile, SaysWhatIsWrongAndWhere) {
     EXPECT_THAT(getError(json), HasSubstr(expected)) << json.substr(0, 1000);
 }
 
+static constexpr const char *computer = R"({"device": "cpu", "computer": {
+  "workers": 2, "vector_lanes": 8, "vector_terms": 2, "partial_vector_terms": 30,
+  "command_seconds": 1e-7,
+  "memory_bytes_per_second": {"1048576": 1e11, "262144": 2e11, "67108864": 25e9}
+}})";
+
+/// It with `from` replaced by `to`.
+static std::string computerWith(const std::string &from,
+                                const std::string &to) {
+  std::string text = computer;
+  size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(MachineFile, ReadsRatesOfAComputer) {
+  Machine machine = parse(computer);
+  ASSERT_TRUE(machine.computer);
+  const ComputerRates &rates = *machine.computer;
+  EXPECT_EQ(rates.workers, 2);
+  EXPECT_EQ(rates.vectorLanes, 8);
+  EXPECT_EQ(rates.vectorTerms, 2);
+  EXPECT_EQ(rates.partialVectorTerms, 30);
+  EXPECT_EQ(rates.commandSeconds, 1e-7);
+  ASSERT_EQ(rates.memory.size(), 3u);
+  EXPECT_EQ(rates.memory[0].bytes, 262144);
+  EXPECT_EQ(rates.memory[0].bytesPerSecond, 2e11);
+  EXPECT_EQ(rates.memory[2].bytes, 67108864);
+  EXPECT_FALSE(parse(example).computer);
+  machine.shareAmong(4);
+  machine.shareAmong(2);
+  EXPECT_EQ(machine.numSharing, 8);
+  EXPECT_EQ(machine.computer->commandSeconds, 1e-7);
+}
+
+TEST(MachineFile, ComputersHaveAllTheirRates) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {replaced("\"name\"", "\"computer\": {}, \"name\""),
+       "m.json: computer: expected none: the devices of a machine that is not "
+       "shared have one each"},
+      {computerWith("\"workers\": 2, ", ""),
+       "m.json: computer: expected the key \"workers\", which is missing"},
+      {computerWith("\"workers\"", "\"worker\""),
+       "m.json: computer.worker: unknown key; did you mean 'workers'?"},
+      {computerWith("\"workers\": 2", "\"workers\": 0"),
+       "m.json: computer.workers: expected a number from 1 to 1e+06, found 0"},
+      {computerWith("1e-7", "-1"),
+       "m.json: computer.command_seconds: expected a number from 0 to 1e+06, "
+       "found -1"},
+      {computerWith("\"memory_bytes_per_second\": {", "\"memory\": {"),
+       "m.json: computer.memory: unknown key"},
+      {computerWith("\"1048576\"", "\"1 MiB\""),
+       "m.json: computer.memory_bytes_per_second: expected numbers of bytes as "
+       "keys, found '1 MiB'"},
+      {computerWith("\"1048576\"", "\"0\""), "as keys, found '0'"},
+      {computerWith("\"1048576\"", "\"0262144\""),
+       "m.json: computer.memory_bytes_per_second: expected each number of "
+       "bytes "
+       "once"},
+      {computerWith("1e11", "0"),
+       "m.json: computer.memory_bytes_per_second.1048576: expected a number "
+       "from 1 to 1e+24, found 0"},
+      {computerWith("{\"1048576\": 1e11, \"262144\": 2e11, \"67108864\": "
+                    "25e9}",
+                    "{}"),
+       "m.json: computer.memory_bytes_per_second: expected at least one rate"},
+  };
+  for (const auto &[json, expected] : cases)
+    EXPECT_THAT(getError(json), HasSubstr(expected)) << json;
+}
+
+TEST(ComputerRates, MemoryIsSlowerTheMoreIsAccessedInBetween) {
+  ComputerRates rates = *parse(computer).computer;
+  EXPECT_DOUBLE_EQ(rates.getSecondsPerByte(1), 1 / 2e11);
+  EXPECT_DOUBLE_EQ(rates.getSecondsPerByte(262144), 1 / 2e11);
+  // In the middle between 1/2e11 and 1/1e11.
+  EXPECT_DOUBLE_EQ(rates.getSecondsPerByte(524288), 0.75e-11);
+  EXPECT_DOUBLE_EQ(rates.getSecondsPerByte(1048576), 1 / 1e11);
+  EXPECT_DOUBLE_EQ(rates.getSecondsPerByte(67108864), 1 / 25e9);
+  EXPECT_DOUBLE_EQ(rates.getSecondsPerByte(1e12), 1 / 25e9);
+}
+
+TEST(ComputerRates, VectorsOfAResultTakeTheirTime) {
+  ComputerRates rates = *parse(computer).computer;
+  // Rows of two vectors, of one and a part, and of a part.
+  EXPECT_DOUBLE_EQ(rates.getMultiplyAdds(10, 16, 100), 10 * 2 * 102 * 8);
+  EXPECT_DOUBLE_EQ(rates.getMultiplyAdds(10, 9, 100), 10 * (102 + 130) * 8);
+  EXPECT_DOUBLE_EQ(rates.getMultiplyAdds(10, 3, 100), 10 * 130 * 8);
+}
+
 TEST(MachineFile, NeedsALinkForEveryAxis) {
   EXPECT_THAT(getError(R"({"device": {"flops_per_second": {"f64": 1, "f32": 1,
                  "bf16": 1}, "memory_bytes": 1, "memory_bytes_per_second": 1}})"),

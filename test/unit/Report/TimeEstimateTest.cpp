@@ -177,3 +177,153 @@ TEST_F(TimeEstimateTest, MachinesAreSharedAmongTheDevices) {
   EXPECT_DOUBLE_EQ(share->getFlopsPerSecond(ComputeType::F32) * 4,
                    cpu->getFlopsPerSecond(ComputeType::F32));
 }
+
+namespace {
+
+/// Four virtual devices of a computer that has been measured.
+class SharedTimeTest : public TimeEstimateTest {
+protected:
+  SharedTimeTest() {
+    machine.f32MatmulType = ComputeType::F32;
+    machine.isShared = true;
+    machine.shareAmong(4);
+    // Of all devices together 10 FLOP/s again.
+    ComputerRates &rates = machine.computer.emplace();
+    rates.workers = 2;
+    rates.vectorLanes = 4;
+    rates.vectorTerms = 2;
+    rates.partialVectorTerms = 6;
+    rates.commandSeconds = 0.25;
+    rates.memory = {{64, 100}, {256, 50}, {1024, 10}};
+  }
+};
+
+} // namespace
+
+static std::string withSharding(const std::string &sharding) {
+  return "func.func @f(%x: tensor<4x8xf32> {shardc.sharding = "
+         "#shardc.sharding<@mesh, " +
+         sharding + R"(>}) -> tensor<4x8xf32> {
+  %0 = shardc.kernel(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+  ^bb0(%a: tensor<4x8xf32>):
+    %1 = shardc.exp %a : tensor<4x8xf32>
+    shardc.yield %1 : tensor<4x8xf32>
+  }
+  return %0 : tensor<4x8xf32>
+})";
+}
+
+TEST_F(SharedTimeTest, CopiesAreComputedOnce) {
+  // Two values of 128 bytes, whose reuse distance is 256. One copy is too
+  // little for a second worker.
+  TimeEstimate once = estimate(withSharding("[{}, {}]"));
+  EXPECT_DOUBLE_EQ(once.computeSeconds, 2 * 32 / 10.0 + 0.25);
+  EXPECT_DOUBLE_EQ(once.memorySeconds, 2 * 256 / 50.0);
+  EXPECT_EQ(once.communicationSeconds, 0);
+  // Four copies of both: a distance of 1024.
+  TimeEstimate four = estimate(withSharding("[{\"data\"}, {}]"));
+  EXPECT_DOUBLE_EQ(four.computeSeconds, 4 * 32 / 10.0 + 0.25);
+  EXPECT_DOUBLE_EQ(four.memorySeconds, 1024 / 10.0);
+  EXPECT_DOUBLE_EQ(four.overlappedSeconds, four.getSeconds());
+  ASSERT_EQ(four.spans.size(), 1u);
+  EXPECT_DOUBLE_EQ(four.spans[0].seconds, four.getSeconds());
+  EXPECT_EQ(four.spans[0].memoryBytes, 256);
+}
+
+TEST_F(SharedTimeTest, CoordinatesMakeCopiesDiffer) {
+  TimeEstimate time = estimate(R"(
+func.func @f(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = shardc.kernel(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+  ^bb0(%a: tensor<4x8xf32>):
+    %1 = shardc.mask %a dims = [0] fill = 0.0
+        shard = #shardc.sharding<@mesh, [{"data"}, {}]> global_shape = [15, 8]
+        : tensor<4x8xf32>
+    %2 = shardc.exp %1 : tensor<4x8xf32>
+    shardc.yield %2 : tensor<4x8xf32>
+  }
+  return %0 : tensor<4x8xf32>
+})");
+  EXPECT_DOUBLE_EQ(time.computeSeconds, 4 * 32 / 10.0 + 0.25);
+}
+
+TEST_F(SharedTimeTest, GemmsTakeWholeVectors) {
+  // Four devices with 4 rows each of x; rows of 6 are a vector and a part of
+  // one.
+  TimeEstimate time = estimate(R"(
+func.func @f(%x: tensor<4x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"data"}, {}]>},
+             %w: tensor<8x6xf32>) -> tensor<4x6xf32> {
+  %0 = shardc.kernel(%x, %w) : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32> {
+  ^bb0(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>):
+    %1 = shardc.dot_general %a, %b contracting = [1] x [0]
+        : tensor<4x8xf32>, tensor<8x6xf32> -> tensor<4x6xf32>
+    shardc.yield %1 : tensor<4x6xf32>
+  }
+  return %0 : tensor<4x6xf32>
+})");
+  EXPECT_DOUBLE_EQ(time.computeSeconds,
+                   4 * 4 * (10 + 14) * 4 * 2 / 10.0 + 0.25);
+  EXPECT_EQ(time.spans[0].gemmFlops, 2 * 4 * 8 * 6);
+}
+
+TEST_F(SharedTimeTest, LibraryGemmsAreMergedAndSummed) {
+  // One GEMM of 16 rows, and one of 16 terms, whose sum over devices is no work
+  // for the all-reduce.
+  TimeEstimate time = estimate(R"(
+func.func @f(%x: tensor<4x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"data"}, {}]>},
+             %w: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %0 = shardc.gemm %x, %w : tensor<4x8xf32>, tensor<8x4xf32> -> tensor<4x4xf32>
+  %1 = shardc.gemm %x, %0 transpose_lhs : tensor<4x8xf32>, tensor<4x4xf32> -> tensor<8x4xf32>
+  %2 = shardc.all_reduce sum %1 over @mesh["data"] : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %2 : tensor<8x4xf32>
+})");
+  // The second has one result, too small for two workers.
+  EXPECT_DOUBLE_EQ(time.computeSeconds, 16 * 10 * 4 * 2 / 10.0 + 0.25 +
+                                            2 * 8 * 18 * 4 * 2 / 10.0 + 0.25);
+  EXPECT_DOUBLE_EQ(time.communicationSeconds, 0.25);
+}
+
+TEST_F(SharedTimeTest, CollectivesCopyWhatDiffers) {
+  machine.computer->memory = {{1, 10}};
+  // All devices have the same 32 bytes, which are read and written once.
+  EXPECT_DOUBLE_EQ(estimate(R"(
+func.func @f(%x: tensor<2xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"data"}]>})
+    -> tensor<8xf32> {
+  %0 = shardc.all_gather %x over @mesh["data"] dims = [0] : (tensor<2xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+})")
+                       .communicationSeconds,
+                   0.25 + 64 / 10.0);
+  // Four times 32 bytes are read; each device has 8 of the sums.
+  EXPECT_DOUBLE_EQ(estimate(R"(
+func.func @f(%x: tensor<4x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"data"}, {}]>})
+    -> tensor<1x8xf32> {
+  %0 = shardc.reduce_scatter sum %x over @mesh["data"] dims = [0] : (tensor<4x8xf32>) -> tensor<1x8xf32>
+  return %0 : tensor<1x8xf32>
+})")
+                       .communicationSeconds,
+                   0.25 + (4 * 128 + 4 * 32) / 10.0);
+}
+
+TEST_F(SharedTimeTest, LoopsRepeatTheirBody) {
+  TimeEstimate time = estimate(R"(
+func.func @f(%x: tensor<8x8xf32>) -> tensor<8xf32> {
+  %0 = shardc.accumulate 4 of (%x) : (tensor<8x8xf32>) -> tensor<8xf32> {
+  ^bb0(%a: tensor<2x8xf32>, %s: tensor<8xf32>):
+    %1 = shardc.kernel(%a, %s) : (tensor<2x8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%b: tensor<2x8xf32>, %t: tensor<8xf32>):
+      %2 = shardc.reduce sum %b dims = [0] : tensor<2x8xf32> -> tensor<8xf32>
+      %3 = shardc.add %2, %t : tensor<8xf32>
+      shardc.yield %3 : tensor<8xf32>
+    }
+    shardc.yield %1 : tensor<8xf32>
+  }
+  return %0 : tensor<8xf32>
+})");
+  EXPECT_DOUBLE_EQ(time.computeSeconds, 4 * (2 * (16 + 8) / 10.0 + 0.25));
+  // The sum is cleared once.
+  EXPECT_EQ(time.spans.size(), 2u);
+}
+
+TEST_F(SharedTimeTest, BeforeKernelsTheOpsCount) {
+  EXPECT_DOUBLE_EQ(estimate(step).communicationSeconds, 4 * 0.5 + 48 / 2.0);
+}

@@ -1,0 +1,416 @@
+//===- SharedEstimate.cpp - Virtual devices on a measured computer --------===//
+
+#include "SharedEstimate.h"
+
+#include "shardc/Analysis/CollectiveBytes.h"
+#include "shardc/Analysis/LayoutAttributes.h"
+#include "shardc/Analysis/ModuleQueries.h"
+#include "shardc/Analysis/Nesting.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Report/CommunicationReport.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace shardc;
+
+static double getBytes(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  return static_cast<double>(type.getNumElements() *
+                             getElementBytes(type.getElementType()));
+}
+
+bool shardc::hasKernels(func::FuncOp function) {
+  for (Block *block : getBlocks(function))
+    for (Operation &op : *block)
+      if (op.getNumRegions() == 0 && isa<ShardingRuleOpInterface>(op) &&
+          !isa<GemmOp, TransferOp>(op))
+        return false;
+  return true;
+}
+
+/// Elements of a result, and multiply-adds, from which on a kernel is divided
+/// among workers (KernelsToCPU/NestPlan).
+static constexpr double elementsOfPart = 32, workOfPart = 1 << 14;
+
+namespace {
+
+/// Goes through a program as the runtime does, which holds one copy of a value
+/// for all devices that have the same bits, and computes it once.
+class SharedProgram {
+public:
+  SharedProgram(func::FuncOp function, const Machine &machine)
+      : machine(machine), computer(*machine.computer),
+        mesh(getMeshAxes(*getMesh(function->getParentOfType<ModuleOp>()))) {
+    for (BlockArgument argument : function.getArguments()) {
+      auto sharding = function.getArgAttrOfType<ShardingAttr>(
+          argument.getArgNumber(), shardingAttrName);
+      for (int64_t dim = 0; sharding && dim < sharding.getRank(); ++dim)
+        varies[argument] |= getSet(sharding.getAxes(dim));
+      if (auto offset = function.getArgAttrOfType<IntegerAttr>(
+              argument.getArgNumber(), offsetAttrName))
+        places[argument] = offset.getInt();
+    }
+    Block &body = function.getBody().front();
+    // In the step before, everything has been accessed.
+    runBlock(body, 1);
+    footprint = std::max(1.0, footprint);
+    estimate = {};
+    runBlock(body, 1);
+    estimate.overlappedSeconds = estimate.getSeconds();
+    // One after the other; of a loop's body all runs together.
+    double start = 0;
+    for (OpSpan &span : estimate.spans) {
+      span.startSeconds = start;
+      start += span.seconds;
+    }
+  }
+
+  TimeEstimate estimate;
+
+private:
+  AxisSet getSet(ArrayRef<StringAttr> axes) const {
+    AxisSet set = 0;
+    for (StringAttr axis : axes)
+      if (int number = mesh.find(axis.getValue());
+          number >= 0 && mesh.getSize(number) > 1)
+        set |= axisBit(number);
+    return set;
+  }
+
+  /// How many copies there are of what differs along `axes`.
+  double getCopies(AxisSet axes) const {
+    double copies = 1;
+    for (int axis = 0; axis < mesh.getNumAxes(); ++axis)
+      if (axes & axisBit(axis))
+        copies *= static_cast<double>(mesh.getSize(axis));
+    return copies;
+  }
+
+  Value getRoot(Value value) const {
+    for (auto it = aliases.find(value); it != aliases.end();
+         it = aliases.find(value))
+      value = it->second;
+    return value;
+  }
+  AxisSet getVaries(Value value) const { return varies.lookup(getRoot(value)); }
+
+  /// The seconds of an access to `bytes` of `value`, by the bytes that have
+  /// been accessed since the last one.
+  double access(Value value, double bytes) {
+    Value root = getRoot(value);
+    auto place = places.find(root);
+    int64_t key =
+        place != places.end()
+            ? place->second
+            : -1 - static_cast<int64_t>(
+                       numbers.try_emplace(root, numbers.size()).first->second);
+    auto [last, isFirst] = lastAccess.try_emplace(key, 0);
+    accessed += bytes;
+    if (isFirst)
+      footprint += bytes;
+    double distance = std::min(accessed - last->second, footprint);
+    last->second = accessed;
+    return bytes * computer.getSecondsPerByte(distance);
+  }
+  double accessAll(Value value) {
+    return access(value, getBytes(value) * getCopies(getVaries(value)));
+  }
+
+  /// The GEMMs that the runtime makes of those of all devices.
+  struct Merged {
+    double gemms, rows, columns, terms;
+  };
+
+  /// The GEMMs of `op` for `copies` copies of its factors, of which each result
+  /// adds up `added`.
+  Merged merge(Operation *op, const OpWork &work, double copies, double added) {
+    auto result = cast<RankedTensorType>(op->getResult(0).getType());
+    double elements = static_cast<double>(result.getNumElements());
+    ArrayRef<int64_t> shape = result.getShape();
+    double columns =
+        shape.empty() ? 1
+                      : static_cast<double>(std::max<int64_t>(shape.back(), 1));
+    double terms = work.flops / 2 / elements;
+    Merged merged{copies / added, elements / columns, columns, terms * added};
+    auto gemm = dyn_cast<GemmOp>(op);
+    if (!gemm)
+      return merged;
+    // One GEMM of all rows, if they follow one another.
+    double ofRight = getCopies(getVaries(gemm.getRhs()));
+    if (!gemm.getTransposeLhs() && added == 1 && ofRight < copies) {
+      merged.rows *= copies / ofRight;
+      merged.gemms = ofRight;
+    }
+    return merged;
+  }
+
+  /// The arithmetic of a GEMM in all its copies.
+  double getGemmSeconds(Operation *op, const OpWork &work, const Merged &gemm) {
+    double least =
+        computer.getMultiplyAdds(gemm.rows, gemm.columns, gemm.terms);
+    // The library may compute the transpose, and a kernel the sums of one
+    // column along their terms.
+    if (isa<GemmOp>(op))
+      least = std::min(
+          least, computer.getMultiplyAdds(gemm.columns, gemm.rows, gemm.terms));
+    else if (gemm.columns == 1)
+      least =
+          gemm.rows * computer.vectorLanes *
+          (std::ceil(gemm.terms / computer.vectorLanes) + computer.vectorTerms);
+    OpWork one = work;
+    one.flops = 2;
+    return least * gemm.gemms * shardc::getComputeSeconds(machine, one) /
+           machine.numSharing;
+  }
+
+  void runBlock(Block &block, int64_t runs) {
+    for (Operation &op : block)
+      runOp(&op, runs);
+  }
+
+  void runOp(Operation *op, int64_t runs) {
+    if (auto offsets = op->getAttrOfType<DenseI64ArrayAttr>(offsetsAttrName))
+      for (auto [result, offset] :
+           llvm::zip(op->getResults(), offsets.asArrayRef()))
+        places[result] = offset;
+    if (auto loop = dyn_cast<AccumulateOp>(op))
+      return runLoop(loop);
+    if (auto start = dyn_cast<CollectiveStartOp>(op)) {
+      Block &body = start.getBody().front();
+      for (auto [argument, operand] :
+           llvm::zip_equal(body.getArguments(), start.getOperands()))
+        aliases[argument] = operand;
+      enclosing = op;
+      return runOp(start.getCollective(), runs);
+    }
+    if (auto wait = dyn_cast<CollectiveWaitOp>(op)) {
+      Block &body = wait.getStart().getBody().front();
+      for (auto [result, yielded] : llvm::zip_equal(
+               wait.getResults(), body.getTerminator()->getOperands()))
+        aliases[result] = yielded;
+      return;
+    }
+    if (auto rows = dyn_cast<RowsOp>(op)) {
+      aliases[rows.getResult()] = rows.getOperand();
+      return;
+    }
+    // Between pipeline ranks of one process a message lies in one place. Nobody
+    // knows here along which axes the sender's differ.
+    if (isa<SendOp>(op))
+      return;
+    if (isa<ReceiveOp>(op)) {
+      for (Value result : op->getResults())
+        varies[result] = ~AxisSet(0);
+      return;
+    }
+    if (getCollectiveCost(op)) {
+      if (!isa<CollectiveStartOp>(op->getParentOp()))
+        enclosing = op;
+      return runCollective(op, runs);
+    }
+    if (isa<KernelOp, GemmOp, ZerosOp>(op)) {
+      enclosing = op;
+      runKernel(op, runs);
+    }
+  }
+
+  void runLoop(AccumulateOp loop) {
+    Block &body = loop.getBody().front();
+    for (auto [argument, operand] :
+         llvm::zip(body.getArguments(), loop.getOperands()))
+      aliases[argument] = operand;
+    // The sums so far lie where the results do, and begin at zero.
+    auto loopSums = body.getArguments().drop_front(loop.getOperands().size());
+    for (auto [sum, result] : llvm::zip(loopSums, loop.getResults()))
+      aliases[sum] = result;
+    for (auto [result, yielded] : llvm::zip_equal(
+             loop.getResults(), body.getTerminator()->getOperands()))
+      varies[result] |= getVaries(yielded);
+    enclosing = loop;
+    for (Value result : loop.getResults())
+      if (!loopSums.empty())
+        addSpan(0, accessAll(result), 0, 1, 0);
+    runBlock(body, 1);
+    for (auto [result, yielded] : llvm::zip_equal(
+             loop.getResults(), body.getTerminator()->getOperands()))
+      varies[result] |= getVaries(yielded);
+    if (loop.getCount() > 1)
+      runBlock(body, loop.getCount() - 1);
+  }
+
+  /// The axes over which the results of a GEMM are added up in the GEMM: one
+  /// reduction alone reads them.
+  AxisSet getSummedAxes(Operation *op) const {
+    auto gemm = dyn_cast<GemmOp>(op);
+    if (!gemm || gemm.getBias() || gemm.getSum() || gemm.getRelu() ||
+        gemm.getColumnSums() || isa<AccumulateOp>(op->getParentOp()) ||
+        !gemm.getResult().hasOneUse() ||
+        !getElementTypeOrSelf(gemm.getResult().getType()).isF32())
+      return 0;
+    Operation *user = *gemm.getResult().user_begin();
+    if (auto start = dyn_cast<CollectiveStartOp>(user))
+      user = start.getCollective();
+    auto reduce = dyn_cast<AllReduceOp>(user);
+    if ((reduce && reduce.getKind() == ReductionKind::Sum) ||
+        isa<ReduceScatterOp>(user))
+      return getSet(getMovedAxes(user));
+    return 0;
+  }
+
+  /// How much longer `op` takes because `copies` copies of its results, of
+  /// `work` multiply-adds each, do not divide among all workers.
+  double getIdleFactor(Operation *op, double copies, double work) const {
+    double elements = 1;
+    for (Value result : op->getResults())
+      elements = std::max(
+          elements,
+          static_cast<double>(
+              cast<RankedTensorType>(result.getType()).getNumElements()));
+    double parts = std::min(elements / elementsOfPart, work / workOfPart);
+    return computer.workers /
+           std::min(computer.workers,
+                    copies * std::max(1.0, std::floor(parts)));
+  }
+
+  void runKernel(Operation *op, int64_t runs) {
+    AxisSet axes = 0;
+    for (Value operand : op->getOperands())
+      axes |= getVaries(operand);
+    op->walk([&](Operation *inner) { axes |= getCoordinates(inner); });
+    const double copies = getCopies(axes);
+    const AxisSet summed = getSummedAxes(op) & axes;
+    if (summed)
+      sums.insert(op->getResult(0));
+    axes &= ~summed;
+    for (Value result : op->getResults())
+      varies[result] |= axes;
+    double flops = 0, compute = 0, reads = copies, work = 0;
+    op->walk([&](Operation *inner) {
+      OpWork own = getArithmetic(inner);
+      work += own.flops / 2;
+      if (!own.isGemm || own.flops == 0) {
+        compute +=
+            getComputeSeconds(machine, own) / machine.numSharing * copies;
+        return;
+      }
+      Merged merged = merge(inner, own, copies, copies / getCopies(axes));
+      compute += getGemmSeconds(inner, own, merged);
+      flops += own.flops;
+      reads = merged.gemms * copies / getCopies(axes);
+    });
+    double memory = 0, local = 0, all = 0;
+    auto add = [&](Value value, double times) {
+      double bytes = getBytes(value) * times;
+      memory += access(value, bytes);
+      all += bytes;
+      local += getBytes(value);
+    };
+    // Every GEMM reads its factors, however many others have read the same.
+    for (Value operand : op->getOperands()) {
+      double own = getCopies(getVaries(operand));
+      add(operand, flops > 0 ? std::max(own, reads) : own);
+    }
+    for (Value result : op->getResults())
+      add(result, getCopies(axes));
+    // The arithmetic of a GEMM hides its accesses to the nearest cache.
+    if (flops > 0)
+      memory = std::max(0.0, memory - all * computer.getSecondsPerByte(1));
+    const double results = getCopies(axes);
+    double idle = getIdleFactor(op, results, work * copies / results);
+    addSpan(compute * idle + computer.commandSeconds, memory * idle, 0, runs,
+            flops, local);
+  }
+
+  /// The axes whose coordinates `op` reads.
+  AxisSet getCoordinates(Operation *op) const {
+    if (isa<SliceOp>(op)) {
+      AxisSet axes = 0;
+      for (Attribute axis : cast<SliceOp>(op).getAxes())
+        axes |= getSet(cast<StringAttr>(axis));
+      return axes;
+    }
+    AxisSet axes = 0;
+    if (auto mask = dyn_cast<MaskOp>(op)) {
+      for (int64_t dim : mask.getDims())
+        axes |= getSet(mask.getShard().getAxes(dim));
+      return axes;
+    }
+    for (NamedAttribute attribute : op->getAttrs())
+      if (auto shard = dyn_cast<ShardingAttr>(attribute.getValue()))
+        for (int64_t dim = 0; dim < shard.getRank(); ++dim)
+          axes |= getSet(shard.getAxes(dim));
+    return axes;
+  }
+
+  void runCollective(Operation *op, int64_t runs) {
+    AxisSet over = getSet(getMovedAxes(op));
+    double seconds = computer.commandSeconds;
+    for (auto [operand, result] :
+         llvm::zip_equal(op->getOperands(), op->getResults())) {
+      AxisSet in = getVaries(operand), out = in;
+      bool isSummed = sums.contains(getRoot(operand));
+      if (isa<AllReduceOp, AllGatherOp>(op))
+        out &= ~over;
+      else
+        out |= over;
+      varies[result] |= out;
+      double written = getBytes(result) * getCopies(out);
+      // Every result is made of as many bytes, but for sums.
+      double read = written;
+      if (isa<AllReduceOp, ReduceScatterOp>(op) && !isSummed)
+        read = getBytes(operand) * getCopies(in);
+      if (isa<AllReduceOp>(op) && isSummed)
+        aliases[result] = operand;
+      else
+        seconds += access(operand, read) + access(result, written);
+    }
+    addSpan(0, 0, seconds, runs, 0);
+  }
+
+  void addSpan(double compute, double memory, double communication,
+               int64_t runs, double gemmFlops, double bytes = 0) {
+    compute *= runs;
+    memory *= runs;
+    communication *= runs;
+    estimate.computeSeconds += compute;
+    estimate.memorySeconds += memory;
+    estimate.communicationSeconds += communication;
+    double seconds = compute + memory + communication;
+    auto [number, isNew] = spanOf.try_emplace(enclosing, estimate.spans.size());
+    if (isNew || number->second >= estimate.spans.size()) {
+      number->second = estimate.spans.size();
+      estimate.spans.push_back({enclosing});
+    }
+    OpSpan &span = estimate.spans[number->second];
+    span.seconds += seconds;
+    span.communicates |= communication > 0;
+    span.gemmFlops += runs * gemmFlops;
+    span.memoryBytes += runs * bytes;
+  }
+
+  const Machine &machine;
+  const ComputerRates &computer;
+  MeshAxes mesh;
+  /// The values that are in the place of others.
+  llvm::DenseMap<Value, Value> aliases;
+  /// The axes along which the devices have different copies of a value.
+  llvm::DenseMap<Value, AxisSet> varies;
+  /// Results of GEMMs that have been added up over devices.
+  llvm::DenseSet<Value> sums;
+  /// Offsets in the arena, as far as they are planned; numbers of others.
+  llvm::DenseMap<Value, int64_t> places;
+  llvm::DenseMap<Value, size_t> numbers;
+  /// By place, the bytes accessed until it was accessed last.
+  llvm::DenseMap<int64_t, double> lastAccess;
+  double accessed = 0, footprint = 0;
+  llvm::DenseMap<Operation *, size_t> spanOf;
+  Operation *enclosing = nullptr;
+};
+
+} // namespace
+
+TimeEstimate shardc::estimateSharedTime(func::FuncOp function,
+                                        const Machine &machine) {
+  return SharedProgram(function, machine).estimate;
+}
