@@ -52,7 +52,9 @@ static double measureTile(WorkerPool &pool, double seconds,
                           int64_t terms) {
   const int64_t rows = kernels.maxRows, lanes = kernels.lanes;
   const int64_t vectors = (columns + lanes - 1) / lanes;
-  MicroKernel kernel = kernels.kernel(rows, vectors, /*rowsAreAdjacent=*/false);
+  MicroKernel kernel =
+      kernels.kernel(MicroKernels::Use::Packed, rows, vectors * lanes,
+                     /*rowsAreAdjacent=*/false);
   struct Factors {
     std::vector<float> a, b, c;
   };

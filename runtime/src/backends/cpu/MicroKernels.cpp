@@ -17,6 +17,8 @@ using namespace shardc::rt;
 
 namespace {
 
+using Use = MicroKernels::Use;
+
 template <int lanes>
 struct Vectors {
   typedef float Vector __attribute__((vector_size(lanes * sizeof(float)),
@@ -27,6 +29,8 @@ struct Vectors {
 constexpr int cacheLine = 64;
 /// Fewer are done before a line arrives.
 constexpr int minTermsToPrefetch = 32;
+/// Terms of b that are on their way where it is not packed.
+constexpr int64_t termsAhead = 12;
 
 /// Four rows of four elements as their columns.
 [[gnu::always_inline]] inline void transpose(Vectors<4>::Vector (&rows)[4]) {
@@ -149,30 +153,33 @@ template <int lanes, typename Vector, int rows, int vectors>
   keepInRegisters(sums);
 }
 
-/// Multiplies; stores the tile, or if it needs more than that, stores the sums
-/// row by row in `rest`. Returns whether it has stored the tile.
-template <int lanes, int rows, int vectors, bool rowsAreAdjacent>
+/// Multiplies panels; stores the tile, or if it needs more than that, stores
+/// the sums row by row in `rest`. Returns whether it has stored the tile.
+template <int lanes, int rows, int vectors, bool rowsAreAdjacent, Use use>
 [[gnu::always_inline]] inline bool
 multiplyPanels(int64_t terms, const MicroFactors &factors,
-               const MicroTile &tile, float *rest) {
+               const MicroTile &tile, const float *b, float *c, float *rest) {
   using Vector = typename Vectors<lanes>::Vector;
   constexpr int width = vectors * lanes;
+  const int64_t addends = use == Use::Sum ? factors.addends : 1;
   // The lines of c arrive while the sums are computed.
-  if (tile.cColumn == 1 && terms * factors.addends > minTermsToPrefetch)
+  if (tile.cColumn == 1 && terms * addends > minTermsToPrefetch)
 #pragma GCC unroll 16
     for (int row = 0; row < rows; ++row) {
-      const float *c = tile.c + row * tile.cRow;
+      const float *ofRow = c + row * tile.cRow;
 #pragma GCC unroll 16
       for (int column = 0; column < width; column += cacheLine / sizeof(float))
-        __builtin_prefetch(c + column, 1);
-      __builtin_prefetch(c + width - 1, 1);
+        __builtin_prefetch(ofRow + column, 1);
+      __builtin_prefetch(ofRow + width - 1, 1);
     }
 
-  const float *a = factors.a, *b = factors.b;
+  const float *a = factors.a;
   // If rows are not adjacent, terms are.
   const int64_t aRow = rowsAreAdjacent ? 1 : factors.aRow,
                 aTerm = rowsAreAdjacent ? factors.aTerm : 1,
                 bTerm = factors.bTerm;
+  const int64_t ahead = termsAhead * bTerm;
+  float *packed = factors.packedB;
   // The stack of nodes of 1, 2, 4, ... addends that wait for their right
   // siblings, and its end.
   constexpr int most = 9;
@@ -192,6 +199,15 @@ multiplyPanels(int64_t terms, const MicroFactors &factors,
 #pragma GCC unroll 16
       for (int vector = 0; vector < vectors; ++vector)
         ofB[vector] = *reinterpret_cast<const Vector *>(b + vector * lanes);
+      if constexpr (use == Use::InPlace) {
+        __builtin_prefetch(b + ahead);
+        if (packed) {
+#pragma GCC unroll 16
+          for (int vector = 0; vector < vectors; ++vector)
+            *reinterpret_cast<Vector *>(packed + vector * lanes) = ofB[vector];
+          packed += width;
+        }
+      }
 #pragma GCC unroll 16
       for (int row = 0; row < rows; ++row)
 #pragma GCC unroll 16
@@ -201,7 +217,7 @@ multiplyPanels(int64_t terms, const MicroFactors &factors,
       a += aTerm;
       b += bTerm;
     } while (--left > 0);
-    if (addend == factors.addends)
+    if (addend == addends)
       break;
     // It completes nodes as the carries of a counter do.
     for (int64_t carry = addend; carry % 2 == 0; carry /= 2) {
@@ -223,7 +239,7 @@ multiplyPanels(int64_t terms, const MicroFactors &factors,
 
   bool isPlain =
       tile.columns == width && tile.cColumn == 1 && !tile.bias && !tile.relu;
-  float *to = isPlain ? tile.c : rest;
+  float *to = isPlain ? c : rest;
   int64_t toRow = isPlain ? tile.cRow : width;
   if (isPlain && tile.adds)
 #pragma GCC unroll 16
@@ -241,6 +257,27 @@ multiplyPanels(int64_t terms, const MicroFactors &factors,
   return isPlain;
 }
 
+/// Multiplies by panels of columns that lie side by side.
+template <int lanes, int rows, int vectors, bool rowsAreAdjacent, Use use>
+[[gnu::always_inline]] inline void
+multiplyStrip(int64_t terms, const MicroFactors &factors, const MicroTile &tile,
+              void (*store)(const float *, int, int, const MicroTile &)) {
+  constexpr int width = lanes * vectors;
+  float sums[rows * width];
+  for (int64_t panel = 0; panel < tile.panels; ++panel) {
+    int64_t column = panel * width;
+    float *c = tile.c + column * tile.cColumn;
+    if (multiplyPanels<lanes, rows, vectors, rowsAreAdjacent, use>(
+            terms, factors, tile, factors.b + column * terms, c, sums))
+      continue;
+    MicroTile part = tile;
+    part.c = c;
+    if (part.bias)
+      part.bias += column * tile.biasColumn;
+    store(sums, rows, width, part);
+  }
+}
+
 #if defined(__x86_64__)
 #define SHARDC_TARGET(features) __attribute__((target(features)))
 #else
@@ -254,14 +291,12 @@ multiplyPanels(int64_t terms, const MicroFactors &factors,
   storeTile<16>(sums, rows, width, tile);
 }
 
-template <int rows, int vectors, bool rowsAreAdjacent>
+template <int rows, int vectors, bool rowsAreAdjacent, Use use>
 SHARDC_TARGET("avx512f,avx512vl,avx2,fma,prfchw")
 void multiply512(int64_t terms, const MicroFactors &factors,
                  const MicroTile &tile) {
-  float sums[rows * vectors * 16];
-  if (!multiplyPanels<16, rows, vectors, rowsAreAdjacent>(terms, factors, tile,
-                                                          sums))
-    store512(sums, rows, vectors * 16, tile);
+  multiplyStrip<16, rows, vectors, rowsAreAdjacent, use>(terms, factors, tile,
+                                                         store512);
 }
 
 [[gnu::noinline]] SHARDC_TARGET("avx2,fma,prfchw") void store256(
@@ -269,14 +304,12 @@ void multiply512(int64_t terms, const MicroFactors &factors,
   storeTile<8>(sums, rows, width, tile);
 }
 
-template <int rows, int vectors, bool rowsAreAdjacent>
+template <int rows, int vectors, bool rowsAreAdjacent, Use use>
 SHARDC_TARGET("avx2,fma,prfchw")
 void multiply256(int64_t terms, const MicroFactors &factors,
                  const MicroTile &tile) {
-  float sums[rows * vectors * 8];
-  if (!multiplyPanels<8, rows, vectors, rowsAreAdjacent>(terms, factors, tile,
-                                                         sums))
-    store256(sums, rows, vectors * 8, tile);
+  multiplyStrip<8, rows, vectors, rowsAreAdjacent, use>(terms, factors, tile,
+                                                        store256);
 }
 
 [[gnu::noinline]] void store128(const float *sums, int rows, int width,
@@ -284,59 +317,73 @@ void multiply256(int64_t terms, const MicroFactors &factors,
   storeTile<4>(sums, rows, width, tile);
 }
 
-template <int rows, int vectors, bool rowsAreAdjacent>
+template <int rows, int vectors, bool rowsAreAdjacent, Use use>
 void multiply128(int64_t terms, const MicroFactors &factors,
                  const MicroTile &tile) {
-  float sums[rows * vectors * 4];
-  if (!multiplyPanels<4, rows, vectors, rowsAreAdjacent>(terms, factors, tile,
-                                                         sums))
-    store128(sums, rows, vectors * 4, tile);
+  multiplyStrip<4, rows, vectors, rowsAreAdjacent, use>(terms, factors, tile,
+                                                        store128);
 }
 
 #undef SHARDC_TARGET
 
-/// Kernels of up to `count / 4` rows and of one or two vectors.
-template <template <int, int, bool> class Kernel, int... index>
+/// Rows of a kernel of a table; what stands for more than `maxRows` of two
+/// vectors is never called.
+constexpr int rowsAt(int index, int maxRows) {
+  int rows = index / 4 + 1;
+  return index / 2 % 2 == 0 ? rows : std::min(rows, maxRows);
+}
+
+/// Kernels in the order of `MicroKernels::kernels`.
+template <template <int, int, bool, Use> class Kernel, int maxRows, Use use,
+          int... index>
 const MicroKernel *tableOf(std::integer_sequence<int, index...> /*places*/) {
   static const MicroKernel table[] = {
-      Kernel<index / 4 + 1, index / 2 % 2 + 1, index % 2 == 1>::multiply...};
+      Kernel<rowsAt(index, maxRows), index / 2 % 2 + 1, index % 2 == 1,
+             use>::multiply...};
   return table;
 }
 
-template <int rows, int vectors, bool rowsAreAdjacent>
+template <int rows, int vectors, bool rowsAreAdjacent, Use use>
 struct Kernel512 {
   static constexpr MicroKernel multiply =
-      multiply512<rows, vectors, rowsAreAdjacent>;
+      multiply512<rows, vectors, rowsAreAdjacent, use>;
 };
-template <int rows, int vectors, bool rowsAreAdjacent>
+template <int rows, int vectors, bool rowsAreAdjacent, Use use>
 struct Kernel256 {
   static constexpr MicroKernel multiply =
-      multiply256<rows, vectors, rowsAreAdjacent>;
+      multiply256<rows, vectors, rowsAreAdjacent, use>;
 };
-template <int rows, int vectors, bool rowsAreAdjacent>
+template <int rows, int vectors, bool rowsAreAdjacent, Use use>
 struct Kernel128 {
   static constexpr MicroKernel multiply =
-      multiply128<rows, vectors, rowsAreAdjacent>;
+      multiply128<rows, vectors, rowsAreAdjacent, use>;
 };
 
-template <template <int, int, bool> class Kernel, int maxRows, int lanes>
+template <template <int, int, bool, Use> class Kernel, int maxRows,
+          int maxTallRows, int lanes>
 const MicroKernels &kernelsOf() {
+  constexpr auto places = std::make_integer_sequence<int, 4 * maxTallRows>();
   static const MicroKernels kernels{
-      maxRows, lanes, 2,
-      tableOf<Kernel>(std::make_integer_sequence<int, 4 * maxRows>())};
+      maxRows,
+      maxTallRows,
+      lanes,
+      2,
+      {tableOf<Kernel, maxRows, Use::Packed>(places),
+       tableOf<Kernel, maxRows, Use::InPlace>(places),
+       tableOf<Kernel, maxRows, Use::Sum>(places)}};
   return kernels;
 }
 
 } // namespace
 
 const MicroKernels &MicroKernels::avx512() {
-  return kernelsOf<Kernel512, 14, 16>();
+  return kernelsOf<Kernel512, 14, 14, 16>();
 }
 const MicroKernels &MicroKernels::avx2() {
-  return kernelsOf<Kernel256, 6, 8>();
+  return kernelsOf<Kernel256, 6, 12, 8>();
 }
 const MicroKernels &MicroKernels::portable() {
-  return kernelsOf<Kernel128, 6, 4>();
+  return kernelsOf<Kernel128, 6, 12, 4>();
 }
 
 const MicroKernels &MicroKernels::best() {

@@ -21,7 +21,8 @@ namespace shardc::rt {
 struct MicroFactors {
   const float *a, *b;
   int64_t aRow, aTerm, bTerm;
-  int64_t addends = 1; ///< `mostAddends` at most.
+  int64_t addends = 1;      ///< `mostAddends` at most.
+  float *packedB = nullptr; ///< Where kernels that pack put b; null: nowhere.
 };
 
 /// The place of a tile of the result, and what happens to it when its sums are
@@ -34,6 +35,9 @@ struct MicroTile {
   const float *bias;           ///< Of the first element; null: none.
   int64_t biasRow, biasColumn; ///< Distances as of c: one is 0, the other 1.
   bool relu;
+  /// So many panels of b, packed one after the other, and their tiles of c,
+  /// side by side.
+  int64_t panels = 1;
 };
 
 /// Multiplies `terms` columns of a by as many rows of b; at least one. Each
@@ -49,19 +53,27 @@ using MicroKernel = void (*)(int64_t terms, const MicroFactors &factors,
 struct MicroKernels {
   static constexpr int64_t mostAddends = 511;
 
-  int64_t maxRows;    ///< Of a panel of a.
-  int64_t lanes;      ///< Of a vector.
-  int64_t maxVectors; ///< Of a panel of b.
-  /// By rows less 1, then by vectors less 1, then by whether rows of a are
-  /// adjacent.
-  const MicroKernel *kernels;
+  int64_t maxRows;     ///< Of a panel of a.
+  int64_t maxTallRows; ///< Where panels of b have one vector.
+  int64_t lanes;       ///< Of a vector; a power of two.
+  int64_t maxVectors;  ///< Of a panel of b: 2.
+  /// What a kernel is for. The bits are the same.
+  enum class Use {
+    Packed,  ///< Panels of b that have been packed.
+    InPlace, ///< Those that have not: it fetches what comes next, and packs.
+    Sum,     ///< Packed panels of several addends.
+  };
+  /// By use, then by rows less 1, by vectors less 1, and by whether rows of a
+  /// are adjacent.
+  const MicroKernel *kernels[3];
 
   int64_t maxColumns() const { return lanes * maxVectors; }
-  /// If `rowsAreAdjacent`, `aRow` of the factors is 1; otherwise `aTerm` is.
-  MicroKernel kernel(int64_t rows, int64_t vectors,
+  /// For a panel of b of `columns`, with padding. If `rowsAreAdjacent`, `aRow`
+  /// of the factors is 1; otherwise `aTerm` is.
+  MicroKernel kernel(Use use, int64_t rows, int64_t columns,
                      bool rowsAreAdjacent) const {
-    return kernels[((rows - 1) * maxVectors + vectors - 1) * 2 +
-                   rowsAreAdjacent];
+    return kernels[static_cast<int>(use)]
+                  [(rows - 1) * 4 + (columns > lanes) * 2 + rowsAreAdjacent];
   }
 
   /// For CPUs with AVX-512, with AVX2 and FMA, and for others, where

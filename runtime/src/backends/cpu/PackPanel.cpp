@@ -48,30 +48,115 @@ SHARDC_AVX2 inline void transpose(__m256 (&rows)[lanes]) {
   }
 }
 
-/// Terms are rows of the factor: they are copied.
+/// Panels that are packed together: of 6 rows each, they are three cache lines
+/// of a term.
+constexpr int64_t maxGroup = 8;
+
+/// A panel of a group.
+struct Part {
+  int64_t place; ///< Of its first element, from that of the group.
+  int64_t width;
+  float *to;
+};
+
+/// Copies the elements of a term, one or more vectors: the last vector ends
+/// with them.
 template <int vectors>
-SHARDC_AVX2 void copyVectors(const Factor &from, int64_t width, int64_t terms,
-                             float *to) {
-  const float *row = from.data;
-  for (int64_t term = 0; term < terms; ++term, row += from.termStride)
+SHARDC_AVX2 inline void copyTerm(const float *from, int64_t width, float *to) {
 #pragma GCC unroll 4
-    for (int i = 0; i < vectors; ++i)
-      _mm256_storeu_ps(to + term * width + i * lanes,
-                       _mm256_loadu_ps(row + i * lanes));
+  for (int64_t i = 0; i < vectors; ++i) {
+    int64_t place = i + 1 < vectors ? i * lanes : width - lanes;
+    _mm256_storeu_ps(to + place, _mm256_loadu_ps(from + place));
+  }
 }
 
-SHARDC_AVX2 void copyPanel(const Factor &from, int64_t width, int64_t terms,
-                           float *to) {
-  switch ((width + lanes - 1) / lanes) {
-  case 1:
-    return copyVectors<1>(from, width, terms, to);
-  case 2:
-    return copyVectors<2>(from, width, terms, to);
-  case 3:
-    return copyVectors<3>(from, width, terms, to);
-  default:
-    return copyVectors<4>(from, width, terms, to);
+/// As above, for 4 to 7 elements.
+template <>
+SHARDC_AVX2 inline void copyTerm<0>(const float *from, int64_t width,
+                                    float *to) {
+  for (int64_t place : {int64_t(0), width - lanes / 2})
+    _mm_storeu_ps(to + place, _mm_loadu_ps(from + place));
+}
+
+/// Terms are rows of the factor: they are copied, those of all panels four at
+/// a time, since rows may lie so that few of them stay in the first-level
+/// cache.
+template <int vectors>
+SHARDC_AVX2 void copyTerms(const Factor &from, const Part *parts, int64_t count,
+                           int64_t terms) {
+  constexpr int64_t atOnce = 4, lineElements = 16;
+  const int64_t stride = from.termStride,
+                extent = parts[count - 1].place + parts[count - 1].width;
+  int64_t term = 0;
+  for (; term + atOnce <= terms; term += atOnce) {
+    const float *rows = from.data + term * stride;
+    for (int64_t ahead = atOnce; ahead < 2 * atOnce; ++ahead)
+      for (int64_t place = 0; place < extent; place += lineElements)
+        __builtin_prefetch(rows + ahead * stride + place);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t width = parts[i].width;
+      const float *row = rows + parts[i].place;
+      float *to = parts[i].to + term * width;
+#pragma GCC unroll 4
+      for (int64_t j = 0; j < atOnce; ++j, row += stride, to += width)
+        copyTerm<vectors>(row, width, to);
+    }
   }
+  for (; term < terms; ++term)
+    for (int64_t i = 0; i < count; ++i)
+      copyTerm<vectors>(from.data + term * stride + parts[i].place,
+                        parts[i].width, parts[i].to + term * parts[i].width);
+}
+
+/// How panels of a width are copied: vectors, 0 for less than one, or -1 for
+/// too few elements.
+int vectorsOf(int64_t width) {
+  return width < lanes / 2 ? -1
+         : width < lanes   ? 0
+                           : (width + lanes - 1) / lanes;
+}
+
+/// Copies panels from `begin` on that are copied alike; returns the first of
+/// those that are left.
+int64_t copyGroup(const Factor &from, const Panels &panels, int64_t begin,
+                  int64_t end, const Terms &of, float *to) {
+  const int64_t terms = of.count;
+  int vectors = vectorsOf(panels.packedSize(begin));
+  Part parts[maxGroup];
+  int64_t count = 0, fast = terms, first = panels.begin(begin);
+  for (int64_t panel = begin; panel < end && count < maxGroup; ++panel) {
+    int64_t width = panels.packedSize(panel);
+    if (vectorsOf(width) != vectors)
+      break;
+    int64_t place = panels.begin(panel) - first;
+    parts[count++] = {place, width, to + place * of.of + of.first * width};
+    // Vectors may reach beyond a term, but not beyond the last one.
+    if (int64_t padding = width - panels.size(panel))
+      fast = std::max<int64_t>(0, terms - padding / from.termStride - 1);
+  }
+  switch (vectors) {
+  case 0:
+    copyTerms<0>(from, parts, count, fast);
+    break;
+  case 1:
+    copyTerms<1>(from, parts, count, fast);
+    break;
+  case 2:
+    copyTerms<2>(from, parts, count, fast);
+    break;
+  case 3:
+    copyTerms<3>(from, parts, count, fast);
+    break;
+  case 4:
+    copyTerms<4>(from, parts, count, fast);
+    break;
+  default:
+    fast = 0;
+  }
+  for (int64_t i = 0; i < count; ++i)
+    packTerms(from.at(parts[i].place, 0), panels.size(begin + i),
+              parts[i].width, fast, terms, parts[i].to);
+  return begin + count;
 }
 
 /// Terms lie side by side in the factor: squares of it are transposed, the
@@ -88,6 +173,9 @@ SHARDC_AVX2 inline void transposeTerms(const Factor &from, int64_t count,
       data[row] = from.data + std::min(i + row, count - 1) * from.stride;
     for (int64_t term = 0; term < terms; term += lanes) {
       int64_t stored = std::min(lanes, terms - term);
+      // What the next call reads, a line of each row in two turns.
+      for (int64_t row = term / lanes % 2; row < lanes; row += 2)
+        __builtin_prefetch(data[row] + term + terms);
       __m256 rows[lanes];
       if (stored == lanes) {
         for (int64_t row = 0; row < lanes; ++row)
@@ -126,22 +214,29 @@ SHARDC_AVX2 void transposePanel(const Factor &from, int64_t count,
 
 #endif
 
-void shardc::rt::packPanel(Factor from, int64_t count, int64_t width,
-                           int64_t terms, float *to) {
-  int64_t fast = 0;
+void shardc::rt::packPanels(const Factor &from, const Panels &panels,
+                            int64_t begin, int64_t end, const Terms &terms,
+                            float *to) {
+  int64_t first = panels.begin(begin);
+  while (begin < end) {
+    int64_t place = panels.begin(begin) - first;
+    int64_t size = panels.size(begin), width = panels.packedSize(begin);
+    Factor panel = from.at(place, 0);
+    float *packed = to + place * terms.of;
 #if defined(__x86_64__)
-  static const bool hasAvx2 = __builtin_cpu_supports("avx2");
-  if (hasAvx2 && from.stride == 1) {
-    // Vectors may reach beyond a term, but not beyond the last one.
-    int64_t beyond = 0;
-    if (width % lanes != 0 || count < width)
-      beyond =
-          std::max((lanes + width - 1) / width, lanes / from.termStride + 1);
-    fast = std::max<int64_t>(terms - beyond, 0);
-    copyPanel(from, width, fast, to);
-  } else if (hasAvx2 && from.termStride == 1 && terms > 0) {
-    return transposePanel(from, count, width, terms, to);
-  }
+    static const bool hasAvx2 = __builtin_cpu_supports("avx2");
+    if (hasAvx2 && from.stride == 1) {
+      begin = copyGroup(panel, panels, begin, end, terms, packed);
+      continue;
+    }
+    if (hasAvx2 && from.termStride == 1 && terms.count > 0) {
+      transposePanel(panel, size, width, terms.count,
+                     packed + terms.first * width);
+      ++begin;
+      continue;
+    }
 #endif
-  packTerms(from, count, width, fast, terms, to);
+    packTerms(panel, size, width, 0, terms.count, packed + terms.first * width);
+    ++begin;
+  }
 }

@@ -60,20 +60,25 @@ private:
       : extent(extent), number(number), width(width), wider(wider),
         lanes(lanes) {}
 
-  int64_t padded(int64_t size) const {
-    return (size + lanes - 1) / lanes * lanes;
-  }
+  int64_t padded(int64_t size) const { return (size + lanes - 1) & -lanes; }
 
   int64_t extent, number;
   /// The first `wider` panels are wider by one.
   int64_t width, wider;
-  int64_t lanes;
+  int64_t lanes; ///< A power of two.
 };
 
-/// Packs `terms` terms of the first `count` elements: element i of term t comes
-/// to `to[t * width + i]`. Elements from `count` to `width` become any number.
-void packPanel(Factor from, int64_t count, int64_t width, int64_t terms,
-               float *to);
+/// The terms of panels that are packed: `count` from term `first` of `of`.
+struct Terms {
+  int64_t first, count, of;
+};
+
+/// Packs terms of panels [`begin`, `end`), the first of which begins at `from`
+/// with the first of the terms: element i of term t of a panel of `width` comes
+/// to `to[t * width + i]`, and panels follow one another. Elements behind the
+/// size of a panel become any number.
+void packPanels(const Factor &from, const Panels &panels, int64_t begin,
+                int64_t end, const Terms &terms, float *to);
 
 } // namespace shardc::rt
 

@@ -26,8 +26,13 @@ static constexpr int64_t minTileExtent = 32, minTileFlops = 1 << 20;
 /// at least so many panels of rows are multiplied: with fewer, instructions to
 /// fetch hold up the multiply-adds.
 static constexpr int64_t maxNear = int64_t(1) << 18, minPanelsToFetch = 8;
+/// With so few terms a kernel takes all panels of columns that lie side by
+/// side: to begin and end one takes as long as some terms.
+static constexpr int64_t maxTermsAlongRows = 128;
 /// Elements of a block of the factor of rows that are read in place: 128 KiB.
 static constexpr int64_t maxInPlace = 1 << 15;
+/// With fewer terms a kernel has more to do to find rows than to read them.
+static constexpr int64_t minTermsInPlace = 48;
 
 static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -64,6 +69,7 @@ PackedGemm::PackedGemm(const GemmCommand &gemm, GemmCalls calls,
   if (m == 0 || n == 0)
     return;
   chooseOrientation();
+  alongRows = addends == 1 && k <= maxTermsAlongRows;
   chooseTiles(calls);
 }
 
@@ -76,14 +82,15 @@ void PackedGemm::chooseOrientation() {
     isSwapped = swaps;
     m = swaps ? gemm.n : gemm.m;
     n = swaps ? gemm.m : gemm.n;
-    Factor rows = rowFactor({}, 0), columns = columnFactor({}, 0);
     // Rounding is a part of packing, and packed addends follow one another.
+    // Where terms are rows, a panel is a part of a line or two of each.
     bool mayRead = gemm.precision == Precision::Highest && addends == 1;
+    bool areFewPanels = columnPanels(n).count() <= 4;
+    bool isSmall = m * std::min(k, maxTerms) <= maxInPlace;
     readsRows =
-        mayRead &&
-        (m * std::min(k, maxTerms) <= maxInPlace ||
-         (rows.termStride == 1 ? columnPanels(n).count() <= 4 : m <= 16));
-    readsColumns = mayRead && columns.stride == 1 && rowPanels(m).count() <= 2;
+        mayRead && (rowFactor({}, 0).stride == 1
+                        ? m <= 16 || (areFewPanels && isSmall)
+                        : areFewPanels || (isSmall && k > minTermsInPlace));
   };
   for (bool swaps : {true, false}) {
     orient(swaps);
@@ -96,7 +103,7 @@ void PackedGemm::chooseOrientation() {
 
 double PackedGemm::estimateCycles() const {
   Panels rows = rowPanels(m), columns = columnPanels(n);
-  int64_t vectors = columns.packedExtent() / kernels->lanes;
+  int64_t vectors = ceilDiv(columns.packedExtent(), kernels->lanes);
   double rowsOfPanel = double(m) / rows.count();
   double full = std::max(rowsOfPanel * kernels->maxVectors / 2, 4.0);
   int64_t fullTiles = vectors / kernels->maxVectors;
@@ -108,8 +115,6 @@ double PackedGemm::estimateCycles() const {
     cycles += 0.5 * m * k;
   if (columnFactor({}, 0).stride != 1)
     cycles += 0.6 * n * k;
-  else if (!readsColumns)
-    cycles += 0.25 * n * k;
   return cycles + (isSwapped ? 1.5 : 0.25) * m * n * blocks;
 }
 
@@ -120,7 +125,8 @@ void PackedGemm::chooseTiles(GemmCalls calls) {
   int64_t distinctRows = isSwapped ? calls.distinctB : calls.distinctA;
   int64_t distinctColumns = isSwapped ? calls.distinctA : calls.distinctB;
   // The way with fewer elements to pack.
-  int64_t packedM = readsRows ? 0 : m, packedN = readsColumns ? 0 : n;
+  int64_t packedM = readsRows ? 0 : m,
+          packedN = rowPanels(m).count() == 1 ? 0 : n;
   int64_t ofRowTiles = calls.count * packedM + distinctColumns * packedN;
   int64_t ofColumnTiles = distinctRows * packedM + calls.count * packedN;
   byRows = ofRowTiles < ofColumnTiles ||
@@ -136,7 +142,7 @@ void PackedGemm::chooseTiles(GemmCalls calls) {
   int64_t distinct = byRows ? distinctColumns : distinctRows;
   int64_t elements = sharedPanels().packedExtent() * k;
   isShared =
-      !(byRows ? readsColumns : readsRows) &&
+      !(!byRows && readsRows) &&
       elements * (tiles * calls.count - distinct) > maxRepacked * calls.count;
   if (isShared)
     slabs = std::clamp<int64_t>(ceilDiv(elements * distinct, maxSharedElements),
@@ -168,7 +174,9 @@ uint64_t PackedGemm::packedBytes() const {
 }
 
 int64_t PackedGemm::numPackTasks(int64_t round) const {
-  return isShared ? blocksOf(round).size() * sharedPanels().count() : 0;
+  return isShared ? blocksOf(round).size() *
+                        ceilDiv(sharedPanels().count(), sharedPanelsAtOnce())
+                  : 0;
 }
 
 Factor PackedGemm::factorA(const void *a, int64_t round) const {
@@ -183,29 +191,34 @@ Factor PackedGemm::factorB(const void *b, int64_t round) const {
   return gemm.transposeB ? Factor{data, gemm.k, 1} : Factor{data, 1, gemm.n};
 }
 
-/// Packs a panel of the factors of some addends, rounded to the precision of
-/// the GEMM.
+/// Packs panels of the factors of some addends, rounded to the precision of the
+/// GEMM.
 template <typename FactorOf>
 void PackedGemm::packRounded(FactorOf factorOf, const Panels &panels,
-                             int64_t panel, Range terms, float *to) const {
-  int64_t width = panels.packedSize(panel);
+                             Range which, Range terms, float *to) const {
+  int64_t place = panels.begin(which.begin), last = which.end - 1;
   for (int64_t term = terms.begin, next; term < terms.end; term = next) {
     int64_t addend = term / gemm.k;
     next = std::min(terms.end, (addend + 1) * gemm.k);
-    packPanel(factorOf(addend).at(panels.begin(panel), term - addend * gemm.k),
-              panels.size(panel), width, next - term,
-              to + (term - terms.begin) * width);
+    packPanels(factorOf(addend).at(place, term - addend * gemm.k), panels,
+               which.begin, which.end,
+               {term - terms.begin, next - term, terms.size()}, to);
   }
-  if (gemm.precision != Precision::Highest)
-    for (int64_t i = 0; i < width * terms.size(); ++i)
-      to[i] = roundTo(gemm.precision, to[i]);
+  if (gemm.precision == Precision::Highest)
+    return;
+  int64_t width = panels.begin(last) - place + panels.packedSize(last);
+  for (int64_t i = 0; i < width * terms.size(); ++i)
+    to[i] = roundTo(gemm.precision, to[i]);
 }
 
 void PackedGemm::pack(const void *const *factors, void *packed, int64_t round,
                       int64_t task) const {
   Panels panels = sharedPanels();
-  int64_t first = blocksOf(round).begin, panel = task % panels.count();
-  Range terms = termsOf(first + task / panels.count());
+  int64_t first = blocksOf(round).begin,
+          groups = ceilDiv(panels.count(), sharedPanelsAtOnce());
+  Range which =
+      part(panels.count(), sharedPanelsAtOnce(), task % groups, groups);
+  Range terms = termsOf(first + task / groups);
   int64_t before = (terms.begin - termsOf(first).begin) * panels.packedExtent();
   bool isA = sharedFactor() == SharedFactor::A;
   packRounded(
@@ -213,9 +226,9 @@ void PackedGemm::pack(const void *const *factors, void *packed, int64_t round,
         return isA ? factorA(factors[addend], round)
                    : factorB(factors[addend], round);
       },
-      panels, panel, terms,
+      panels, which, terms,
       static_cast<float *>(packed) + before +
-          panels.begin(panel) * terms.size());
+          panels.begin(which.begin) * terms.size());
 }
 
 namespace {
@@ -268,20 +281,53 @@ struct PackedGemm::Tile {
   MicroTile result;   ///< From the first row and column, with the epilogue.
 };
 
-/// Multiplies groups of panels; those of the tile's own factors are packed with
-/// the first panel of the other factor that they meet.
-void PackedGemm::multiplyPanels(const Tile &tile, int64_t block, Range rows,
-                                Range columns) const {
-  const Panels &ofRows = tile.rows, &ofColumns = tile.columns;
-  Range terms = termsOf(block);
-  int64_t before = terms.begin - tile.firstTerm;
+/// Sets the factor of rows to a panel, of `group`, which is packed with the
+/// first panel of columns.
+inline void PackedGemm::chooseRows(const Tile &tile, Range terms, Range group,
+                                   int64_t i, bool isFirst,
+                                   MicroFactors &factors) const {
+  const Panels &panels = tile.rows;
   auto rowsOf = [&](int64_t addend) {
     return rowFactor(tile.operands, tile.round, addend).at(tile.firstRow, 0);
   };
+  int64_t row = panels.begin(i);
+  factors.aRow = 1;
+  factors.aTerm = panels.size(i);
+  if (tile.packedA) {
+    factors.a = tile.packedA +
+                (terms.begin - tile.firstTerm) * panels.packedExtent() +
+                row * terms.size();
+  } else if (readsRows) {
+    Factor inPlace = rowsOf(0).at(row, terms.begin);
+    factors.a = inPlace.data;
+    factors.aRow = inPlace.stride;
+    factors.aTerm = inPlace.termStride;
+  } else {
+    float *own = tile.ownA + (row - panels.begin(group.begin)) * terms.size();
+    factors.a = own;
+    int64_t atOnce = panelsAtOnce();
+    if (isFirst && (i - group.begin) % atOnce == 0)
+      packRounded(rowsOf, panels, {i, std::min(i + atOnce, group.end)}, terms,
+                  own);
+  }
+}
+
+/// Multiplies groups of panels; those of the tile's own factors are packed with
+/// the first panel of the other factor that they meet, columns in their order
+/// by the kernel that multiplies them.
+void PackedGemm::multiplyPanels(const Tile &tile, int64_t block, Range rows,
+                                Range columns) const {
+  if (alongRows)
+    return multiplyRows(tile, rows, columns);
+  const Panels &ofRows = tile.rows, &ofColumns = tile.columns;
+  Range terms = termsOf(block);
+  int64_t before = terms.begin - tile.firstTerm;
   auto columnsOf = [&](int64_t addend) {
     return columnFactor(tile.operands, tile.round, addend)
         .at(tile.firstColumn, 0);
   };
+  int64_t addendsOfTerms = addends > 1 ? terms.size() / gemm.k : 1;
+  int64_t perAddend = terms.size() / addendsOfTerms;
   bool isLast = block + 1 == blocks;
   MicroTile result = tile.result;
   result.adds = gemm.accumulate || block > 0;
@@ -289,9 +335,11 @@ void PackedGemm::multiplyPanels(const Tile &tile, int64_t block, Range rows,
   bool fetches = n * k > maxNear && rows.size() >= minPanelsToFetch;
   for (int64_t j = columns.begin; j < columns.end; ++j) {
     int64_t column = ofColumns.begin(j), width = ofColumns.packedSize(j);
-    MicroFactors factors{
-        nullptr, nullptr, 1, 0, width, addends > 1 ? terms.size() / gemm.k : 1};
+    MicroFactors factors{nullptr, nullptr, 1, 0, width, addendsOfTerms};
     Prefetch next;
+    // Whether the first panel of rows reads columns where they lie and packs
+    // them.
+    bool packsFirst = false;
     if (tile.packedB) {
       factors.b = tile.packedB + before * ofColumns.packedExtent() +
                   column * terms.size();
@@ -299,52 +347,92 @@ void PackedGemm::multiplyPanels(const Tile &tile, int64_t block, Range rows,
         next = Prefetch(factors.b + width * terms.size(), 1,
                         ofColumns.packedSize(j + 1) * terms.size(), 0,
                         rows.size());
-    } else if (readsColumns && ofColumns.size(j) == width) {
-      Factor inPlace = columnsOf(0).at(column, terms.begin);
-      factors.b = inPlace.data;
-      factors.bTerm = inPlace.termStride;
     } else {
       // One panel at a time if no other rows will read it.
       bool isOnly = rows.size() == ofRows.count();
       int64_t first = isOnly ? column : ofColumns.begin(columns.begin);
       float *own = tile.ownB + (column - first) * terms.size();
-      factors.b = own;
-      if (rows.begin == 0) {
-        packRounded(columnsOf, ofColumns, j, terms, own);
-        if (fetches && addends == 1 && j + 1 < columns.end)
-          next =
-              Prefetch(columnsOf(0).at(column + ofColumns.size(j), terms.begin),
-                       ofColumns.size(j + 1), terms.size(), rows.size());
+      Factor inPlace = columnsOf(0).at(column, terms.begin);
+      packsFirst = rows.begin == 0 && inPlace.stride == 1 &&
+                   ofColumns.size(j) == kernels->maxColumns() && addends == 1 &&
+                   gemm.precision == Precision::Highest;
+      if (packsFirst) {
+        factors.b = inPlace.data;
+        factors.bTerm = inPlace.termStride;
+        factors.packedB = ofRows.count() > 1 ? own : nullptr;
+      } else {
+        factors.b = own;
+        if (rows.begin == 0)
+          packRounded(columnsOf, ofColumns, {j, j + 1}, terms, own);
       }
+      if (rows.begin == 0 && fetches && addends == 1 && j + 1 < columns.end)
+        next =
+            Prefetch(columnsOf(0).at(column + ofColumns.size(j), terms.begin),
+                     ofColumns.size(j + 1), terms.size(), rows.size());
     }
     result.columns = ofColumns.size(j);
     for (int64_t i = rows.begin; i < rows.end; ++i) {
-      int64_t row = ofRows.begin(i), height = ofRows.size(i);
-      factors.aTerm = height;
-      if (tile.packedA) {
-        factors.a =
-            tile.packedA + before * ofRows.packedExtent() + row * terms.size();
-      } else if (readsRows) {
-        Factor inPlace = rowsOf(0).at(row, terms.begin);
-        factors.a = inPlace.data;
-        factors.aRow = inPlace.stride;
-        factors.aTerm = inPlace.termStride;
-      } else {
-        float *own =
-            tile.ownA + (row - ofRows.begin(rows.begin)) * terms.size();
-        factors.a = own;
-        if (j == columns.begin)
-          packRounded(rowsOf, ofRows, i, terms, own);
-      }
+      chooseRows(tile, terms, rows, i, j == columns.begin, factors);
       next.fetchPart();
+      int64_t row = ofRows.begin(i);
       result.c = tile.result.c + row * result.cRow + column * result.cColumn;
       if (tile.result.bias)
         result.bias = isLast ? tile.result.bias + row * result.biasRow +
                                    column * result.biasColumn
                              : nullptr;
-      kernels->kernel(height, width / kernels->lanes, factors.aRow == 1)(
-          terms.size() / factors.addends, factors, result);
+      kernels->kernel(packsFirst    ? MicroKernels::Use::InPlace
+                      : addends > 1 ? MicroKernels::Use::Sum
+                                    : MicroKernels::Use::Packed,
+                      ofRows.size(i), width,
+                      factors.aRow == 1)(perAddend, factors, result);
+      if (packsFirst) {
+        packsFirst = false;
+        factors.b = factors.packedB;
+        factors.bTerm = width;
+      }
     }
+  }
+}
+
+/// As above, for so few terms that a kernel takes all full panels of columns.
+void PackedGemm::multiplyRows(const Tile &tile, Range rows,
+                              Range columns) const {
+  const Panels &ofRows = tile.rows, &ofColumns = tile.columns;
+  Range terms = termsOf(0);
+  int64_t first = ofColumns.begin(columns.begin), last = columns.end - 1;
+  const float *b = tile.packedB ? tile.packedB + first * gemm.k : tile.ownB;
+  if (!tile.packedB && rows.begin == 0)
+    packRounded(
+        [&](int64_t addend) {
+          return columnFactor(tile.operands, tile.round, addend)
+              .at(tile.firstColumn, 0);
+        },
+        ofColumns, columns, terms, tile.ownB);
+  int64_t width = kernels->maxColumns();
+  int64_t full = columns.size() - (ofColumns.size(last) < width);
+  MicroFactors factors{nullptr, nullptr, 1, 0, 0};
+  MicroTile result = tile.result;
+  result.adds = gemm.accumulate;
+  auto multiply = [&](int64_t i, int64_t j, int64_t panels) {
+    int64_t row = ofRows.begin(i), height = ofRows.size(i);
+    int64_t column = ofColumns.begin(j), packedWidth = ofColumns.packedSize(j);
+    factors.b = b + (column - first) * gemm.k;
+    factors.bTerm = packedWidth;
+    result.c = tile.result.c + row * result.cRow + column * result.cColumn;
+    if (tile.result.bias)
+      result.bias =
+          tile.result.bias + row * result.biasRow + column * result.biasColumn;
+    result.columns = ofColumns.size(j);
+    result.panels = panels;
+    kernels->kernel(MicroKernels::Use::Packed, height, packedWidth,
+                    factors.aRow == 1)(k, factors, result);
+  };
+  for (int64_t i = rows.begin; i < rows.end; ++i) {
+    chooseRows(tile, terms, rows, i, true, factors);
+    if (full > 0)
+      multiply(i, columns.begin, full);
+    if (full < columns.size())
+      multiply(i, last, 1);
   }
 }
 
@@ -362,7 +450,7 @@ static float *panelsOfThread() {
 
 void PackedGemm::run(const GemmOperands &operands, int64_t round,
                      int64_t index) const {
-  Range rows = byRows ? part(m, kernels->maxRows, index, tiles) : Range{0, m};
+  Range rows = byRows ? part(m, maxRows(), index, tiles) : Range{0, m};
   Range columns =
       byRows ? Range{0, n} : part(n, kernels->maxColumns(), index, tiles);
   // Row-major, or of the transpose.
@@ -396,12 +484,14 @@ void PackedGemm::run(const GemmOperands &operands, int64_t round,
             result};
   // Columns are in one group unless the tile packs them: then it packs each
   // panel of rows once.
-  int64_t columnGroups = tile.packedB
-                             ? 1
-                             : ceilDiv(tile.columns.count(),
-                                       maxGroupColumns / kernels->maxColumns());
+  int64_t more = alongRows ? maxTerms / k : 1;
+  int64_t columnGroups =
+      tile.packedB && !alongRows
+          ? 1
+          : ceilDiv(tile.columns.count(),
+                    more * maxGroupColumns / kernels->maxColumns());
   int64_t rowGroups =
-      ceilDiv(tile.rows.count(), maxGroupRows / kernels->maxRows);
+      ceilDiv(tile.rows.count(), more * maxGroupRows / maxRows());
   for (int64_t columnGroup = 0; columnGroup < columnGroups; ++columnGroup)
     for (int64_t block = slab.begin; block < slab.end; ++block)
       for (int64_t rowGroup = 0; rowGroup < rowGroups; ++rowGroup)

@@ -86,8 +86,15 @@ private:
     return isSwapped ? factorA(operands.factorA(addend), round)
                      : factorB(operands.factorB(addend), round);
   }
+  /// Of a panel: more where there is but one vector of columns.
+  int64_t maxRows() const {
+    return n <= kernels->lanes &&
+                   (rowFactor({}, 0).stride == 1 || m <= kernels->maxTallRows)
+               ? kernels->maxTallRows
+               : kernels->maxRows;
+  }
   Panels rowPanels(int64_t rows) const {
-    return Panels::ofRows(rows, kernels->maxRows);
+    return Panels::ofRows(rows, maxRows());
   }
   Panels columnPanels(int64_t columns) const {
     return Panels::ofColumns(columns, kernels->maxColumns(), kernels->lanes);
@@ -99,9 +106,16 @@ private:
   void chooseOrientation();
   double estimateCycles() const;
   void chooseTiles(GemmCalls calls);
+  /// Panels of the factor of rows that are packed together.
+  int64_t panelsAtOnce() const { return rowFactor({}, 0).stride == 1 ? 8 : 1; }
+  int64_t sharedPanelsAtOnce() const { return byRows ? 1 : panelsAtOnce(); }
   template <typename FactorOf>
-  void packRounded(FactorOf factorOf, const Panels &panels, int64_t panel,
+  void packRounded(FactorOf factorOf, const Panels &panels, Range which,
                    Range terms, float *to) const;
+  [[gnu::always_inline]] void chooseRows(const Tile &tile, Range terms,
+                                         Range group, int64_t i, bool isFirst,
+                                         MicroFactors &factors) const;
+  void multiplyRows(const Tile &tile, Range rows, Range columns) const;
   void multiplyPanels(const Tile &tile, int64_t block, Range rows,
                       Range columns) const;
   void finishEmpty(int64_t rows, int64_t columns,
@@ -116,9 +130,11 @@ private:
   int64_t m, n, k;
   int64_t addends;
   int64_t perBlock; ///< Addends of a block, but for the last one.
-  /// Whether kernels read the factor of rows, or full panels of that of
-  /// columns, where they lie: it does not pay to pack what few panels meet.
-  bool readsRows = false, readsColumns = false;
+  /// Whether kernels read the factor of rows where it lies: it does not pay to
+  /// pack what few panels of columns meet.
+  bool readsRows = false;
+  /// Whether a kernel takes all panels of columns of a group.
+  bool alongRows = false;
   /// Whether tiles are blocks of rows; otherwise they are blocks of columns.
   bool byRows = false;
   /// Whether the factor that all tiles read is packed before them; if not, each
