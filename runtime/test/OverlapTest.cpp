@@ -8,6 +8,7 @@
 #include "shardc-rt/Context.h"
 #include "shardc-rt/Executor.h"
 
+#include <cmath>
 #include <gtest/gtest.h>
 
 using namespace shardc::rt;
@@ -229,6 +230,84 @@ TEST(OverlapTest, SmallAllReducesTakeOneRoundOfMessages) {
           expected += values[2];
         EXPECT_EQ(tensor.out[own], std::vector<float>(elements, expected));
       });
+}
+
+// On one host a large all-reduce is done in pieces of about 1 MiB, of tensors
+// of any sizes, with the bits of one that is not.
+TEST(OverlapTest, LargeAllReducesOnOneHostAreDoneInPieces) {
+  for (int size : {2, 3})
+    for (bool isInPlace : {false, true})
+      runRanks(size, [&](ThreadTransport &transport) {
+        const int own = transport.rank();
+        auto collectives = createCollectivesBetweenProcesses(transport);
+        auto fill = [&](std::vector<Tensor> &tensors) {
+          for (size_t t = 0; t < tensors.size(); ++t)
+            for (size_t i = 0; i < tensors[t].in[own].size(); ++i)
+              tensors[t].in[own][i] =
+                  std::sin(float(i + 7 * t)) * float(own * own + 1);
+        };
+        std::vector<std::vector<float>> results[2];
+        for (bool inPieces : {false, true}) {
+          std::vector<Tensor> tensors;
+          CollectiveSpec spec{
+              CollectiveKind::AllReduce, Reduction::Sum, {0}, {}, {}};
+          for (int64_t elements : {7, 1000003, 300, 200000, 1})
+            tensors.emplace_back(size, own, elements, elements);
+          for (Tensor &tensor : tensors) {
+            if (isInPlace)
+              tensor.tensor.out[own] = tensor.in[own].data();
+            spec.tensors.push_back(tensor.tensor);
+          }
+          transport.areOnOneHost = inPieces;
+          auto prepared = collectives->prepare(Mesh({{"d", size}}), spec);
+          ASSERT_TRUE(prepared.ok()) << prepared.status();
+          for (int run = 0; run < 2; ++run) {
+            fill(tensors);
+            const int before = transport.numSent;
+            runTasks((*prepared)->start());
+            runTasks(prepared->get());
+            // 4.8 MB: a piece has operands and sums for each of the others.
+            if (inPieces) {
+              EXPECT_GE(transport.numSent - before, 4 * 2 * (size - 1));
+            }
+          }
+          EXPECT_EQ(transport.inFlight, 0);
+          for (Tensor &tensor : tensors)
+            results[inPieces].push_back(isInPlace ? tensor.in[own]
+                                                  : tensor.out[own]);
+        }
+        EXPECT_TRUE(results[0] == results[1]);
+      });
+}
+
+// What overlaps at another place would be overwritten by a piece before it.
+TEST(OverlapTest, AnAllReduceIntoAShiftedPlaceIsDoneAtOnce) {
+  runRanks(2, [&](ThreadTransport &transport) {
+    const int own = transport.rank();
+    const int64_t elements = 1000000, shift = 500000;
+    auto collectives = createCollectivesBetweenProcesses(transport);
+    transport.areOnOneHost = true;
+    Tensor tensor(2, own, elements + shift, 0);
+    std::vector<float> &memory = tensor.in[own];
+    tensor.tensor.inShape = tensor.tensor.outShape = {elements};
+    // In one of the processes.
+    std::vector<float> apart(elements);
+    tensor.tensor.in[own] = memory.data() + (own == 0 ? shift : 0);
+    tensor.tensor.out[own] = own == 0 ? memory.data() : apart.data();
+    for (int64_t i = 0; i < elements; ++i)
+      memory[i + (own == 0 ? shift : 0)] = float(i % 1000 + own);
+    CollectiveSpec spec{
+        CollectiveKind::AllReduce, Reduction::Sum, {0}, {}, {tensor.tensor}};
+    auto prepared = collectives->prepare(Mesh({{"d", 2}}), spec);
+    ASSERT_TRUE(prepared.ok()) << prepared.status();
+    transport.numSent = 0;
+    runTasks((*prepared)->start());
+    runTasks(prepared->get());
+    EXPECT_EQ(transport.numSent, 2);
+    const float *result = static_cast<float *>(tensor.tensor.out[own]);
+    for (int64_t i = 0; i < elements; ++i)
+      ASSERT_EQ(result[i], float(i % 1000 * 2 + 1));
+  });
 }
 
 // Each has messages of its own, so that they may be finished in any order; and

@@ -31,8 +31,11 @@ public:
   ThreadTransport(int rank, int size, Mail &mail)
       : Transport(rank, size), mail(mail) {}
 
+  bool areOnOneHost = false;
   int numSent = 0, numReceived = 0, inFlight = 0, numProgressed = 0;
   uint64_t bytesSent = 0;
+
+  bool isOnOneHost() const override { return areOnOneHost; }
 
 private:
   absl::StatusOr<Exchange> begin(absl::Span<const Message> messages,

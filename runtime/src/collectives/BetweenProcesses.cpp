@@ -32,36 +32,68 @@ std::pair<int64_t, int64_t> rowsOf(int64_t size, int64_t member,
 /// operand, and with the same result.
 struct Copies {
   std::vector<std::vector<int64_t>> in, out;
+  /// Whether no operand or result overlaps another one at another place.
+  bool areApart = true;
 };
 
-/// Prepares one collective.
+/// The nodes of a reduction whose operands are in one process, which may reduce
+/// them. bf16 is rounded at the root alone, and a node in f32 has no fewer
+/// bytes than two operands: there they are the leaves.
+std::vector<TreeNode> nodesOf(const CollectiveSpec &spec,
+                              const CollectiveTensor &tensor,
+                              const std::vector<int64_t> &group) {
+  return nodesOfOneOwner(
+      {0, static_cast<int64_t>(group.size())}, [&](int64_t leaf) {
+        return tensor.dtype == DType::BF16 ? leaf : spec.processes[group[leaf]];
+      });
+}
+
+/// The most bytes, of the nodes of a group, that all its processes get. To
+/// send more twice in parts takes less time than to send all of it once.
+constexpr int64_t mostSmallBytes = 32 << 10;
+
+/// Whether a collective takes the time of its messages rather than that of its
+/// bytes. The same in all processes.
+bool isSmall(const Mesh &mesh, const CollectiveSpec &spec) {
+  int64_t most = 0;
+  for (const std::vector<int64_t> &group : mesh.groups(spec.axes)) {
+    int64_t bytes = 0;
+    for (const CollectiveTensor &tensor : spec.tensors)
+      bytes += numElements(tensor.inShape) * byteSize(tensor.dtype) *
+               nodesOf(spec, tensor, group).size();
+    most = std::max(most, bytes);
+  }
+  return most <= mostSmallBytes;
+}
+
+/// Prepares one collective, or a piece of one.
 class CollectiveBuilder {
 public:
-  /// Operands of a small collective are added to the messages `shared`, those
-  /// of another one have their own, on `channel`.
+  /// Adds messages to those of operands and of results.
   CollectiveBuilder(const Mesh &mesh, CollectiveSpec spec, Copies copies,
-                    std::shared_ptr<MessageMemory> memory, Transport &transport,
-                    uint32_t channel, std::shared_ptr<ExchangeBuilder> shared)
+                    int own, std::shared_ptr<ExchangeBuilder> operandsSent,
+                    std::shared_ptr<ExchangeBuilder> resultsSent)
       : mesh(mesh), spec(std::move(spec)), sharing(std::move(copies)),
         groups(mesh.groups(this->spec.axes)),
-        shards(mesh.numShards(this->spec.axes)), own(transport.rank()),
-        processOf(this->spec.processes),
-        operandsSent(isSmall() ? std::move(shared)
-                               : std::make_shared<ExchangeBuilder>(
-                                     memory, transport, channel)),
-        resultsSent(memory, transport, channel) {}
+        shards(mesh.numShards(this->spec.axes)), own(own),
+        processOf(this->spec.processes), operandsSent(std::move(operandsSent)),
+        resultsSent(std::move(resultsSent)) {
+    plan();
+  }
 
-  /// Adds all messages.
-  void plan();
-  /// Once all that share messages have been planned. `starts`: it starts its
-  /// own; else another one does.
-  std::unique_ptr<PreparedCollective> build(bool starts);
-  const ExchangeBuilder *operands() const { return operandsSent.get(); }
+  /// The rounds of a collective, once all that share messages have been
+  /// planned. Its pieces follow one another: the results of one travel with the
+  /// operands of the next. `starts`: it starts its own messages; else another
+  /// collective does.
+  static std::unique_ptr<PreparedCollective>
+  build(std::vector<CollectiveBuilder> &pieces, bool starts);
 
 private:
+  void plan();
   std::vector<TreeNode> nodesOf(const CollectiveTensor &tensor,
-                                const std::vector<int64_t> &group) const;
-  bool isSmall() const;
+                                const std::vector<int64_t> &group) const {
+    return ::nodesOf(spec, tensor, group);
+  }
   Work reductionFor(int to, size_t tensor, const std::vector<int64_t> &group,
                     const Region &part);
   Place reducedFor(int to, size_t tensor, absl::Span<const int64_t> members,
@@ -101,8 +133,7 @@ private:
   const int64_t shards;
   const int own;
   const std::vector<int> &processOf; ///< By device.
-  std::shared_ptr<ExchangeBuilder> operandsSent;
-  ExchangeBuilder resultsSent;
+  std::shared_ptr<ExchangeBuilder> operandsSent, resultsSent;
   /// Of this process, before the first exchange and behind either.
   std::vector<Work> reductions, works, copies;
   std::set<std::pair<size_t, int64_t>> served;
@@ -168,18 +199,6 @@ Place CollectiveBuilder::reducedFor(int to, size_t number,
   return place->second;
 }
 
-/// The nodes of a reduction whose operands are in one process, which may reduce
-/// them. bf16 is rounded at the root alone, and a node in f32 has no fewer
-/// bytes than two operands: there they are the leaves.
-std::vector<TreeNode>
-CollectiveBuilder::nodesOf(const CollectiveTensor &tensor,
-                           const std::vector<int64_t> &group) const {
-  return nodesOfOneOwner(
-      {0, static_cast<int64_t>(group.size())}, [&](int64_t leaf) {
-        return tensor.dtype == DType::BF16 ? leaf : processOf[group[leaf]];
-      });
-}
-
 /// The reduction of a part over a group in process `to`: of its own operands,
 /// and of the nodes of others. Of other receivers than this process it does not
 /// matter.
@@ -208,24 +227,6 @@ Work CollectiveBuilder::reductionFor(int to, size_t number,
   return work;
 }
 
-/// The most bytes, of the nodes of a group, that all its processes get. To
-/// send more twice in parts takes less time than to send all of it once.
-static constexpr int64_t mostSmallBytes = 32 << 10;
-
-/// Whether an all-reduce takes the time of its messages rather than that of its
-/// bytes. The same in all processes.
-bool CollectiveBuilder::isSmall() const {
-  int64_t most = 0;
-  for (const std::vector<int64_t> &group : groups) {
-    int64_t bytes = 0;
-    for (const CollectiveTensor &tensor : spec.tensors)
-      bytes += numElements(tensor.inShape) * byteSize(tensor.dtype) *
-               nodesOf(tensor, group).size();
-    most = std::max(most, bytes);
-  }
-  return most <= mostSmallBytes;
-}
-
 /// Elements of a part of an all-reduce are a multiple of this, but for the last
 /// part: cache lines are not shared.
 static constexpr int64_t partUnit = 64;
@@ -249,7 +250,7 @@ void CollectiveBuilder::addAllReduce(size_t number,
       work.results.push_back(resultPart(tensor, device, part));
     works.push_back(std::move(work));
   };
-  if (isSmall()) {
+  if (isSmall(mesh, spec)) {
     for (const auto &[reducer, devices] : targets)
       reduce(reducer, devices, Region::ofRange(0, elements));
     return;
@@ -272,7 +273,7 @@ void CollectiveBuilder::addAllReduce(size_t number,
       Place sum =
           reducer == own ? resultPart(tensor, devices[0], part) : Place();
       Place place =
-          resultsSent.add(reducer, receiver, tensor.dtype, part, sum, first);
+          resultsSent->add(reducer, receiver, tensor.dtype, part, sum, first);
       if (!receives)
         continue;
       Work copy{tensor.dtype, part.box, {place}, {}};
@@ -414,42 +415,94 @@ void CollectiveBuilder::plan() {
     keepOperands();
 }
 
-std::unique_ptr<PreparedCollective> CollectiveBuilder::build(bool starts) {
-  std::shared_ptr<Exchange> first = operandsSent->finish(),
-                            second = resultsSent.finish();
-  operandsSent->resolve(works);
-  resultsSent.resolve(copies);
-  auto finish = std::make_unique<MessageRound>(first, MessageRound::Finish);
-  std::unique_ptr<PreparedCollective> early;
-  if (starts)
-    early = std::make_unique<MessageRound>(first, MessageRound::Start);
-  if (!reductions.empty()) {
-    auto reduce = std::make_unique<WorkRound>(first, spec.reduction,
-                                              std::move(reductions));
-    auto open = std::make_unique<MessageRound>(first, MessageRound::Open);
-    reduce->following = std::move(early);
-    open->following = std::move(reduce);
-    early = std::move(open);
-  }
-  finish->early = std::move(early);
-  std::vector<std::unique_ptr<Round>> rounds;
-  rounds.push_back(std::move(finish));
-  rounds.push_back(
-      std::make_unique<WorkRound>(first, spec.reduction, std::move(works)));
-  rounds.push_back(std::make_unique<MessageRound>(second, MessageRound::Both));
-  rounds.push_back(
-      std::make_unique<WorkRound>(second, spec.reduction, std::move(copies)));
-  // From the last on; one without tasks only if there is no other.
-  std::unique_ptr<PreparedCollective> head;
+/// Those of `rounds` that have tasks, the first with the others behind it;
+/// null: none.
+static std::unique_ptr<Round>
+chain(std::vector<std::unique_ptr<Round>> &rounds) {
+  std::unique_ptr<Round> head;
   for (auto round = rounds.rbegin(); round != rounds.rend(); ++round)
     if ((*round)->numTasks() > 0) {
       (*round)->following = std::move(head);
       head = std::move(*round);
     }
-  return head ? std::move(head) : std::move(rounds.back());
+  rounds.clear();
+  return head;
+}
+
+std::unique_ptr<PreparedCollective>
+CollectiveBuilder::build(std::vector<CollectiveBuilder> &pieces, bool starts) {
+  std::vector<std::unique_ptr<Round>> rounds;
+  std::shared_ptr<Exchange> exchange = pieces[0].operandsSent->finish();
+  auto addMessages = [&](MessageRound::Part part) {
+    rounds.push_back(std::make_unique<MessageRound>(exchange, part));
+  };
+  auto addWork = [&](const CollectiveBuilder &piece, std::vector<Work> work) {
+    rounds.push_back(std::make_unique<WorkRound>(exchange, piece.spec.reduction,
+                                                 std::move(work)));
+  };
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    CollectiveBuilder &piece = pieces[i];
+    if (!piece.reductions.empty()) {
+      addMessages(MessageRound::Open);
+      addWork(piece, std::move(piece.reductions));
+    }
+    if (i == 0) {
+      if (starts)
+        addMessages(MessageRound::Start);
+      // What was added so far comes early.
+      std::unique_ptr<Round> early = chain(rounds);
+      addMessages(MessageRound::Finish);
+      rounds.back()->early = std::move(early);
+    } else {
+      addMessages(MessageRound::Both);
+      piece.operandsSent->resolve(pieces[i - 1].copies);
+      addWork(pieces[i - 1], std::move(pieces[i - 1].copies));
+    }
+    piece.operandsSent->resolve(piece.works);
+    addWork(piece, std::move(piece.works));
+    exchange = piece.resultsSent->finish();
+  }
+  CollectiveBuilder &last = pieces.back();
+  addMessages(MessageRound::Both);
+  last.resultsSent->resolve(last.copies);
+  addWork(last, std::move(last.copies));
+  if (std::unique_ptr<Round> head = chain(rounds))
+    return head;
+  return std::make_unique<MessageRound>(exchange, MessageRound::Both);
 }
 
 namespace {
+
+/// Whether no operand or result on a device of this process overlaps another
+/// one at another place.
+bool areApart(const CollectiveSpec &spec) {
+  // By first byte.
+  std::map<const char *, std::set<std::pair<const char *, size_t>>> ranges;
+  for (size_t i = 0; i < spec.tensors.size(); ++i) {
+    const CollectiveTensor &tensor = spec.tensors[i];
+    auto add = [&](const void *first, absl::Span<const int64_t> shape) {
+      const char *begin = static_cast<const char *>(first);
+      int64_t bytes = numElements(shape) * byteSize(tensor.dtype);
+      if (begin && bytes > 0)
+        ranges[begin].insert({begin + bytes, i});
+    };
+    for (const void *in : tensor.in)
+      add(in, tensor.inShape);
+    for (const void *out : tensor.out)
+      add(out, tensor.outShape);
+  }
+  const char *end = nullptr;
+  for (const auto &[begin, same] : ranges) {
+    if (begin < end || same.size() > 1)
+      return false;
+    end = same.begin()->first;
+  }
+  return true;
+}
+
+/// Bytes of a piece of an all-reduce, about; what is there of it in each of two
+/// processes stays in the second-level cache.
+constexpr int64_t pieceBytes = 1 << 20;
 
 class BetweenProcesses : public Collectives {
 public:
@@ -467,9 +520,14 @@ public:
   absl::StatusOr<std::vector<std::unique_ptr<PreparedCollective>>>
   prepareTogether(const Mesh &mesh,
                   std::vector<CollectiveSpec> specs) override {
-    auto shared =
-        std::make_shared<ExchangeBuilder>(memory, transport, takeChannel());
-    std::vector<std::unique_ptr<CollectiveBuilder>> builders;
+    // The operands of small ones.
+    std::shared_ptr<ExchangeBuilder> shared = addExchange(takeChannel());
+    struct Prepared {
+      std::vector<CollectiveBuilder> pieces;
+      bool isSmall;
+    };
+    std::vector<Prepared> prepared;
+    size_t lastSmall = 0;
     for (CollectiveSpec &spec : specs) {
       if (absl::Status status = checkCollective(mesh, spec); !status.ok())
         return status;
@@ -482,24 +540,41 @@ public:
       absl::StatusOr<Copies> copies = compare(spec);
       if (!copies.ok())
         return copies.status();
-      builders.push_back(std::make_unique<CollectiveBuilder>(
-          mesh, std::move(spec), *std::move(copies), memory, transport,
-          takeChannel(), shared));
-      builders.back()->plan();
+      const uint32_t channel = takeChannel();
+      Prepared &one = prepared.emplace_back();
+      one.isSmall = isSmall(mesh, spec);
+      if (one.isSmall)
+        lastSmall = prepared.size() - 1;
+      auto operands = one.isSmall ? shared : addExchange(channel);
+      for (Piece &piece : piecesOf(std::move(spec), *std::move(copies))) {
+        auto results = addExchange(channel);
+        one.pieces.emplace_back(mesh, std::move(piece.spec),
+                                std::move(piece.copies), transport.rank(),
+                                operands, results);
+        operands = results;
+      }
     }
     // The last of those that share messages starts them, behind the reductions
     // of all.
-    std::map<const ExchangeBuilder *, const CollectiveBuilder *> last;
-    for (const auto &builder : builders)
-      last[builder->operands()] = builder.get();
     std::vector<std::unique_ptr<PreparedCollective>> all;
-    for (const auto &builder : builders)
-      all.push_back(builder->build(last[builder->operands()] == builder.get()));
+    for (Prepared &one : prepared)
+      all.push_back(CollectiveBuilder::build(
+          one.pieces, !one.isSmall || &one == &prepared[lastSmall]));
     return all;
   }
 
 private:
+  struct Piece {
+    CollectiveSpec spec;
+    Copies copies;
+  };
+
   uint32_t takeChannel() { return channelOfCollective(numChannels++); }
+  std::shared_ptr<ExchangeBuilder> addExchange(uint32_t channel) {
+    return std::make_shared<ExchangeBuilder>(memory, transport, channel);
+  }
+
+  std::vector<Piece> piecesOf(CollectiveSpec spec, Copies copies) const;
 
   /// Tells the others which devices share operands and results.
   absl::StatusOr<Copies> compare(const CollectiveSpec &spec) {
@@ -516,6 +591,7 @@ private:
       addFirsts(tensor.in);
       addFirsts(tensor.out);
     }
+    mine.push_back(areApart(spec));
     absl::StatusOr<std::vector<std::string>> all = transport.gatherAll(
         std::string(reinterpret_cast<const char *>(mine.data()),
                     mine.size() * sizeof(int64_t)));
@@ -525,24 +601,30 @@ private:
     copies.in.resize(spec.tensors.size());
     copies.out.resize(spec.tensors.size());
     for (int process = 0; process < transport.size(); ++process)
-      if ((*all)[process].size() != 2 * spec.tensors.size() * sizeof(int64_t) *
-                                        absl::c_count(processOf, process))
+      if ((*all)[process].size() !=
+          (2 * spec.tensors.size() * absl::c_count(processOf, process) + 1) *
+              sizeof(int64_t))
         return absl::InternalError(absl::StrCat(
             "rank ", process, " prepares another collective than rank ",
             transport.rank()));
     std::vector<size_t> at(transport.size()); // by process
+    auto take = [&](int process) {
+      int64_t number = 0;
+      std::memcpy(&number, (*all)[process].data() + at[process],
+                  sizeof(number));
+      at[process] += sizeof(number);
+      return number;
+    };
     auto takeFirsts = [&](std::vector<int64_t> &firsts) {
-      for (int process : processOf) {
-        firsts.emplace_back();
-        std::memcpy(&firsts.back(), (*all)[process].data() + at[process],
-                    sizeof(int64_t));
-        at[process] += sizeof(int64_t);
-      }
+      for (int process : processOf)
+        firsts.push_back(take(process));
     };
     for (size_t tensor = 0; tensor < spec.tensors.size(); ++tensor) {
       takeFirsts(copies.in[tensor]);
       takeFirsts(copies.out[tensor]);
     }
+    for (int process = 0; process < transport.size(); ++process)
+      copies.areApart &= take(process) != 0;
     return copies;
   }
 
@@ -552,6 +634,51 @@ private:
 };
 
 } // namespace
+
+/// On one host an all-reduce of many bytes is done piece by piece: what has
+/// been received is in the cache when it is added up or copied. Between hosts
+/// all of it is in flight at once.
+std::vector<BetweenProcesses::Piece>
+BetweenProcesses::piecesOf(CollectiveSpec spec, Copies copies) const {
+  int64_t bytes = 0;
+  for (const CollectiveTensor &tensor : spec.tensors)
+    bytes += numElements(tensor.inShape) * byteSize(tensor.dtype);
+  std::vector<Piece> pieces;
+  if (spec.kind != CollectiveKind::AllReduce || !transport.isOnOneHost() ||
+      !copies.areApart || bytes < 2 * pieceBytes) {
+    pieces.push_back({std::move(spec), std::move(copies)});
+    return pieces;
+  }
+  CollectiveSpec empty = spec;
+  empty.tensors.clear();
+  int64_t left = 0; // Of the last piece.
+  for (size_t i = 0; i < spec.tensors.size(); ++i) {
+    const CollectiveTensor &tensor = spec.tensors[i];
+    const int64_t elements = numElements(tensor.inShape),
+                  width = byteSize(tensor.dtype);
+    for (int64_t begin = 0, end; begin < elements; begin = end) {
+      if (left <= 0) {
+        pieces.push_back({empty, {}});
+        left = pieceBytes;
+      }
+      end = std::min(elements, begin + (left + width - 1) / width);
+      // No rest is left that is small beside a piece.
+      if ((elements - end) * width < pieceBytes / 2)
+        end = elements;
+      CollectiveTensor part = tensor;
+      part.inShape = part.outShape = {end - begin};
+      for (const void *&in : part.in)
+        in = in ? static_cast<const char *>(in) + begin * width : nullptr;
+      for (void *&out : part.out)
+        out = out ? static_cast<char *>(out) + begin * width : nullptr;
+      pieces.back().spec.tensors.push_back(std::move(part));
+      pieces.back().copies.in.push_back(copies.in[i]);
+      pieces.back().copies.out.push_back(copies.out[i]);
+      left -= (end - begin) * width;
+    }
+  }
+  return pieces;
+}
 
 std::unique_ptr<Collectives>
 shardc::rt::createCollectivesBetweenProcesses(Transport &transport) {

@@ -15,6 +15,10 @@
 // of the tree reduces them before the first round and sends one in their place.
 // Since the tree depends on the group alone, the bits are those of one process.
 //
+// On one host messages are copies, and a large all-reduce is done piece by
+// piece, so that what has come is in the cache when it is added up: the sums of
+// a piece travel with the operands of the next.
+//
 // Small parts for one process travel in one message, those of small collectives
 // that start together as well; a large one that is contiguous is sent from its
 // place. Worker 0 alone exchanges messages, the other rounds are shared by all

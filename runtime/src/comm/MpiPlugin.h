@@ -36,13 +36,15 @@ struct ShardcMpiFunctions {
   int (*test)(void *exchange, int32_t *isDone, int32_t *waitsFor);
   /// Moves the messages of all exchanges, as far as they go without waiting.
   int (*progress)(void);
+  /// Whether all processes are on one host.
+  int32_t (*isOnOneHost)(void);
   /// When all processes have ended their exchanges.
   int (*finalize)(void);
   /// The meaning of an error code, at most `bytes` with the 0 at its end.
   void (*describe)(int code, char *text, uint64_t bytes);
 };
 
-constexpr uint64_t shardcMpiVersion = 3;
+constexpr uint64_t shardcMpiVersion = 4;
 
 /// The one symbol of the plugin, by the name below.
 using ShardcMpiEntry = const ShardcMpiFunctions *(*)(void);

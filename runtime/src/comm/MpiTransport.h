@@ -22,6 +22,8 @@ public:
   /// they show by the deadline alone. Borrowed.
   void watch(Store *watched) { store = watched; }
 
+  bool isOnOneHost() const override { return mpi.isOnOneHost(); }
+
   /// When all processes have ended their exchanges; the last call.
   [[nodiscard]] absl::Status finalize();
 

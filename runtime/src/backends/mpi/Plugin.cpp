@@ -166,6 +166,10 @@ int progress() {
                     MPI_STATUS_IGNORE);
 }
 
+int32_t isOnOneHost() {
+  return std::find(isOnHost.begin(), isOnHost.end(), false) == isOnHost.end();
+}
+
 int finalize() {
   int code = MPI_Comm_free(&processes);
   return code == MPI_SUCCESS ? MPI_Finalize() : code;
@@ -186,7 +190,8 @@ void describe(int code, char *text, uint64_t bytes) {
 }
 
 constexpr ShardcMpiFunctions functions{
-    shardcMpiVersion, initialize, start, test, progress, finalize, describe};
+    shardcMpiVersion, initialize,  start,    test,
+    progress,         isOnOneHost, finalize, describe};
 
 } // namespace
 
