@@ -28,7 +28,7 @@ for argument in "$@"; do
     arguments+=("$argument")
   fi
 done
-build_shardc shardc-gen shardc-compile shardc-run shardc-bench-steps \
+build_shardc shardc-gen shardc-compile shardc-advise shardc-run shardc-bench-steps \
   shardc-bench-micro shardc-bench-checkpoints >&2
 # Where there is MPI.
 if ninja -C "$build" -t query shardc-bench-allreduce &>/dev/null; then

@@ -52,12 +52,12 @@ class Bench:
         self.limits = measure_limits(self.compiler.tool("shardc-bench-micro"))
         self.entrants = {}
 
-    def enter(self, key, mlp, layout, server=None):
-        """shardc's steps of a model, as entrant `key` of the next contest."""
+    def enter(self, key, mlp, layout, server=None, arguments=(), model_flags=()):
+        """shardc's steps of a model, as entrant `key` of the next contest; `arguments` for its compilation."""
         name, server = f"plan{self.compiler.count}", server or self.shardc
         entrant = self.entrants[key] = Entrant(server, "run", name)
         try:
-            server.ask(f"plan {name} {self.compiler.plan(mlp, layout)}")
+            server.ask(f"plan {name} {self.compiler.plan(mlp, layout, arguments, model_flags)}")
         except Failure as failure:
             entrant.error = str(failure)
 

@@ -8,6 +8,7 @@ import tempfile
 import time
 
 import workloads as w
+from advice import advice
 from bench import MPI_ENVIRONMENT, SOURCE, jax_environment
 from busy import busy
 from contest import Entrant, Server, attempt
@@ -272,4 +273,4 @@ def checkpoint_peer_lines(bench, mlp, folder):
 
 SECTIONS = {"micro": micro, "notebook": notebook, "images": images, "wide": wide, "epoch": epoch, "shapes": shapes, "growth": growth,
             "busy": busy, "pipelines": pipelines, "compilation": compilation, "memory": memory, "processes": processes,
-            "estimates": estimates, "checkpoints": checkpoints}  # fmt: skip
+            "estimates": estimates, "advice": advice, "checkpoints": checkpoints}  # fmt: skip

@@ -74,19 +74,19 @@ class Compiler:
             raise RuntimeError(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr}")
         return done.stdout
 
-    def model(self, mlp, layout):
+    def model(self, mlp, layout, flags=()):
         self.count += 1
         path = os.path.join(self.folder, f"{self.count}.mlir")
         self.run("shardc-gen", f"--layers={','.join(map(str, mlp.layers))}", f"--loss={mlp.loss}",
                  f"--optimizer={mlp.optimizer}", f"--batch-size={mlp.batch}", "--learning-rate=0.0001",
                  f"--strategy={layout.strategy}", f"--mesh={layout.mesh or 'data=1'}",
-                 f"--microbatches={layout.microbatches}", "-o", path)  # fmt: skip
+                 f"--microbatches={layout.microbatches}", *flags, "-o", path)  # fmt: skip
         return path
 
-    def plan(self, mlp, layout):
-        model = self.model(mlp, layout)
+    def plan(self, mlp, layout, arguments=(), model_flags=()):
+        model = self.model(mlp, layout, model_flags)
         plan = model.replace(".mlir", ".shardc")
-        self.run("shardc-compile", model, "-o", plan)
+        self.run("shardc-compile", model, *arguments, "-o", plan)
         return plan
 
     def report(self, mlp, layout, machine):
