@@ -96,6 +96,26 @@ TEST_F(RankProgramsTest, AreInTheOrderOfRanks) {
   EXPECT_EQ(estimate(ranks), 0);
 }
 
+TEST_F(RankProgramsTest, OnAComputerRanksTakeTurns) {
+  machine.isShared = true;
+  machine.shareAmong(2);
+  ComputerRates &rates = machine.computer.emplace();
+  rates.commandSeconds = 0.25;
+  rates.memory = {{1, 64}};
+  auto kernel = [](StringRef result, StringRef operand) {
+    return (result + " = shardc.kernel(" + operand +
+            ") : (tensor<8xf32>) -> tensor<8xf32> {\n^bb0(%a: "
+            "tensor<8xf32>):\n" +
+            exp("%e", "%a") + "shardc.yield %e : tensor<8xf32>\n}\n")
+        .str();
+  };
+  auto ranks = parse(kernel("%0", "%x") + send(1, 0, "%0"),
+                     startReceive(0, 0) + receive(0) + kernel("%1", "%m0") +
+                         kernel("%2", "%1"));
+  // 8 FLOPs at 10 FLOP/s, and 64 bytes; the message costs nothing.
+  EXPECT_DOUBLE_EQ(estimate(ranks), 3 * (0.8 + 0.25 + 1));
+}
+
 TEST_F(RankProgramsTest, ReceivesWaitAndSendsDoNot) {
   // Rank 0 computes on while the message crosses; rank 1 works before it waits.
   auto ranks = parse(exp("%0", "%x") + send(1, 0, "%0") + exp("%1", "%0"),
