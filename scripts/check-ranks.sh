@@ -2,7 +2,8 @@
 # Several processes with a device each train what one process trains on the
 # emulated GPU, to the same bits, and predict the same: driver, cuBLASLt and NCCL are
 # the fake of runtime/test/fake, whose collectives really happen between processes.
-# And processes that are missing, killed or stopped are named by the others.
+# And processes that are missing, killed or stopped are named by the others. Where
+# torchrun is on the path, it starts processes again, too.
 #
 #   scripts/check-ranks.sh [--pipelines]
 #
@@ -190,6 +191,30 @@ restarts() {
   fi
 }
 
+# restartedByTorchrun: the same by torchrun itself, which starts both processes again
+# when one is killed, in the first two tries here.
+restartedByTorchrun() {
+  cases=$((cases + 1))
+  rm -rf "$work/c" "$work/cuda.jsonl"
+  cat >"$work/try" <<'END'
+#!/usr/bin/env bash
+[ "$TORCHELASTIC_RESTART_COUNT" -ge 2 ] || export LD_PRELOAD=$KILLER FAIL_BY=kill FAIL_AT=60
+echo "$TORCHELASTIC_RESTART_COUNT" >>"$TRIES"
+exec shardc-run "$@"
+END
+  chmod +x "$work/try"
+  : >"$work/tries"
+  if ! SHARDC_FAKE_KERNELS="$work/kernels.so" KILLER=$bin/fail-writes.so TRIES=$work/tries \
+    torchrun --no-python --nproc-per-node=2 --max-restarts=3 --master-addr=127.0.0.1 \
+    --master-port="$(freePort)" "$work/try" "$work/cuda.shardc" --device=cuda --data=digits \
+    --seed=3 --steps=40 --checkpoint-dir="$work/c" --checkpoint-every=4 --resume=if-any \
+    --metrics="$work/cuda.jsonl" &>"$work/said.torchrun" ||
+    [ "$(sort "$work/tries" | xargs)" != "0 0 1 1 2 2" ] ||
+    ! cmp -s <(losses "$work/emulated.jsonl") <(losses "$work/cuda.jsonl"); then
+    fail "torchrun: tries $(sort "$work/tries" | xargs), or other losses"
+  fi
+}
+
 finish() {
   echo "$cases cases; $failed failed"
   [ "$failed" -eq 0 ]
@@ -338,7 +363,10 @@ shardc-gen --layers=64,33,10 --batch-size=96 --strategy=dp --mesh=data=2 \
 compile "$work/model.mlir"
 
 killAndStop
-[ ! -e "$bin/fail-writes.so" ] || restarts
+if [ -e "$bin/fail-writes.so" ]; then
+  restarts
+  ! command -v torchrun >/dev/null || restartedByTorchrun
+fi
 
 port=$(freePort) running=()
 start torchrun 2 0 --deadline=1
