@@ -42,7 +42,10 @@ std::string shardc::explainBest(const Advice &advice) {
   double redundant = getRedundantPart(advice, price);
   if (redundant > leastRedundantPart)
     text += "; devices do " + getPercentText(redundant) +
-            " of the model's arithmetic more than once, or on padding";
+            " of the model's arithmetic more than once, or on padding" +
+            (advice.machine.computer
+                 ? "; what is the same on several is computed once"
+                 : "");
   if (advice.plans.size() > 1 && advice.plans[1].fits()) {
     double ratio = advice.plans[1].price->seconds / price.seconds - 1;
     text += "; the next plan, " + advice.plans[1].candidate.getName() +
@@ -128,6 +131,9 @@ static std::string explainTime(const Advice &advice, const AdvisedPlan &plan) {
                          getBusiestAxes(price),
                          getSecondsText(best.getExposedSeconds(machine)))
                .str();
+  // Where devices share what they compute, it is not what they repeat.
+  if (most == compute && machine.computer)
+    return text + "the arithmetic of all devices together takes longer";
   double redundant = getRedundantPart(advice, price);
   if (most == compute && redundant > leastRedundantPart)
     return text + llvm::formatv("devices do {0} of the model's arithmetic more "
