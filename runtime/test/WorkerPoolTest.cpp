@@ -203,12 +203,13 @@ TEST_F(WorkerAffinityTest, LeavesItsCoreToTheCaller) {
     CPU_SET(core, &one);
     ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
     pool.run([&](int worker) {
-      if (worker == 0)
-        return;
       cpu_set_t mine;
-      ASSERT_EQ(sched_getaffinity(0, sizeof(mine), &mine), 0);
-      EXPECT_FALSE(CPU_ISSET(core, &mine)) << core;
-      EXPECT_EQ(CPU_COUNT(&mine), CPU_COUNT(&before) - 1) << core;
+      if (worker > 0) {
+        EXPECT_EQ(sched_getaffinity(0, sizeof(mine), &mine), 0);
+        EXPECT_FALSE(CPU_ISSET(core, &mine)) << core;
+        EXPECT_EQ(CPU_COUNT(&mine), CPU_COUNT(&before) - 1) << core;
+      }
+      pool.barrier(); // Nobody waits for a late one.
     });
   }
 }
@@ -218,7 +219,41 @@ TEST_F(WorkerAffinityTest, TakesAllCoresWhereItNeedsThem) {
   WorkerPool pool(CPU_COUNT(&before) + 1);
   pool.run([&](int) {
     cpu_set_t mine;
-    ASSERT_EQ(sched_getaffinity(0, sizeof(mine), &mine), 0);
+    EXPECT_EQ(sched_getaffinity(0, sizeof(mine), &mine), 0);
     EXPECT_TRUE(CPU_EQUAL(&mine, &before));
+    pool.barrier();
+  });
+}
+
+/// A thread that is off its core may use the caller's while that waits for it.
+TEST_F(WorkerAffinityTest, LetsALateThreadUseTheCoreOfTheCaller) {
+  if (CPU_COUNT(&before) < 2)
+    GTEST_SKIP() << "one core";
+  int core = 0;
+  while (!CPU_ISSET(core, &before))
+    ++core;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  WorkerPool pool(2);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  std::atomic<bool> hasBegun{false};
+  pool.run([&](int worker) {
+    if (worker == 0) {
+      while (!hasBegun)
+        std::this_thread::yield();
+      return;
+    }
+    hasBegun = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    cpu_set_t mine;
+    EXPECT_EQ(sched_getaffinity(0, sizeof(mine), &mine), 0);
+    EXPECT_TRUE(CPU_EQUAL(&mine, &one));
+  });
+  pool.run([&](int worker) {
+    cpu_set_t mine;
+    EXPECT_EQ(sched_getaffinity(0, sizeof(mine), &mine), 0);
+    EXPECT_EQ(CPU_ISSET(core, &mine), worker == 0);
+    pool.barrier();
   });
 }

@@ -61,7 +61,7 @@ uint64_t WorkerPool::State::word() const {
 }
 
 WorkerPool::WorkerPool(int workers)
-    : workers(workers), shares(workers), firstSteps(workers) {
+    : workers(workers), shares(workers), firstSteps(workers), asleep(workers) {
   CPU_ZERO(&cores);
   sched_getaffinity(0, sizeof(cores), &cores);
   for (int worker = 1; worker < workers; ++worker)
@@ -101,11 +101,15 @@ void WorkerPool::takeOrWait(int worker, Done done) {
     }
     // Whoever makes something ready either sees that this one sleeps, or did it
     // before this one looks.
+    asleep[worker].store(true, std::memory_order_relaxed);
     sleepers.fetch_add(1);
     uint32_t before = wakeups.load();
+    if (worker == 0 && !done() && !seesWork(worker))
+      takeOverLateThreads();
     if (!done() && !seesWork(worker))
       futex(wakeups, FUTEX_WAIT_PRIVATE, before);
     sleepers.fetch_sub(1);
+    asleep[worker].store(false, std::memory_order_relaxed);
   }
 }
 
@@ -285,9 +289,38 @@ void WorkerPool::leaveCoreToCaller() {
   callerCore = core;
   cpu_set_t others = cores;
   CPU_CLR(core, &others);
-  if (CPU_COUNT(&others) >= workers - 1)
-    for (std::thread &thread : threads)
-      pthread_setaffinity_np(thread.native_handle(), sizeof(others), &others);
+  if (CPU_COUNT(&others) < workers - 1)
+    others = cores;
+  for (std::thread &thread : threads)
+    pthread_setaffinity_np(thread.native_handle(), sizeof(others), &others);
+}
+
+/// Whether a thread has run in the last microseconds.
+static bool isOnCore(std::thread &thread) {
+  clockid_t clock;
+  if (pthread_getcpuclockid(thread.native_handle(), &clock) != 0)
+    return true;
+  timespec before{}, after{};
+  clock_gettime(clock, &before);
+  for (int turn = 0; turn < 100; ++turn)
+    relaxCpu();
+  clock_gettime(clock, &after);
+  return before.tv_sec != after.tv_sec || before.tv_nsec != after.tv_nsec;
+}
+
+/// A thread that waits for a core, with a chunk that all others wait for, gets
+/// the one that the caller is about to leave idle: its own affinity excludes
+/// that core, and the system may leave it for milliseconds where it is.
+void WorkerPool::takeOverLateThreads() {
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  CPU_SET(sched_getcpu(), &own);
+  for (size_t i = 0; i < threads.size(); ++i)
+    if (!asleep[i + 1].load(std::memory_order_relaxed) &&
+        !isOnCore(threads[i])) {
+      pthread_setaffinity_np(threads[i].native_handle(), sizeof(own), &own);
+      callerCore = -1; // The next step moves it back.
+    }
 }
 
 void WorkerPool::run(SharedWork &work) {

@@ -105,6 +105,9 @@ private:
   /// Keeps the others off the core that the caller is on, as far as the system
   /// lets them.
   void leaveCoreToCaller();
+  /// Lets threads that wait for a core run on that of the caller, which is
+  /// about to sleep until they are ready.
+  void takeOverLateThreads();
 
   const int workers;
   /// The affinity of the thread that made the pool, whose cores the workers
@@ -120,6 +123,8 @@ private:
   SharedWork *current = nullptr;
   bool isDivided = false;
   std::vector<SharedStep> firstSteps; ///< Of a section, while it is opened.
+  /// Whether each worker sleeps, or is about to.
+  std::vector<std::atomic<bool>> asleep;
   alignas(64) std::atomic<int> unfinishedShares{0};
   alignas(64) std::atomic<bool> finished{true};
   std::atomic<bool> ending{false};
