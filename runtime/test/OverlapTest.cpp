@@ -232,7 +232,7 @@ TEST(OverlapTest, SmallAllReducesTakeOneRoundOfMessages) {
       });
 }
 
-// On one host a large all-reduce is done in pieces of about 1 MiB, of tensors
+// On one host a large all-reduce is done in pieces of about 2 MiB, of tensors
 // of any sizes, with the bits of one that is not.
 TEST(OverlapTest, LargeAllReducesOnOneHostAreDoneInPieces) {
   for (int size : {2, 3})
@@ -251,7 +251,7 @@ TEST(OverlapTest, LargeAllReducesOnOneHostAreDoneInPieces) {
           std::vector<Tensor> tensors;
           CollectiveSpec spec{
               CollectiveKind::AllReduce, Reduction::Sum, {0}, {}, {}};
-          for (int64_t elements : {7, 1000003, 300, 200000, 1})
+          for (int64_t elements : {7, 2000003, 300, 400000, 1})
             tensors.emplace_back(size, own, elements, elements);
           for (Tensor &tensor : tensors) {
             if (isInPlace)
@@ -266,7 +266,7 @@ TEST(OverlapTest, LargeAllReducesOnOneHostAreDoneInPieces) {
             const int before = transport.numSent;
             runTasks((*prepared)->start());
             runTasks(prepared->get());
-            // 4.8 MB: a piece has operands and sums for each of the others.
+            // 9.6 MB: a piece has operands and sums for each of the others.
             if (inPieces) {
               EXPECT_GE(transport.numSent - before, 4 * 2 * (size - 1));
             }
@@ -284,7 +284,7 @@ TEST(OverlapTest, LargeAllReducesOnOneHostAreDoneInPieces) {
 TEST(OverlapTest, AnAllReduceIntoAShiftedPlaceIsDoneAtOnce) {
   runRanks(2, [&](ThreadTransport &transport) {
     const int own = transport.rank();
-    const int64_t elements = 1000000, shift = 500000;
+    const int64_t elements = 1200000, shift = 600000;
     auto collectives = createCollectivesBetweenProcesses(transport);
     transport.areOnOneHost = true;
     Tensor tensor(2, own, elements + shift, 0);

@@ -500,9 +500,9 @@ bool areApart(const CollectiveSpec &spec) {
   return true;
 }
 
-/// Bytes of a piece of an all-reduce, about; what is there of it in each of two
-/// processes stays in the second-level cache.
-constexpr int64_t pieceBytes = 1 << 20;
+/// Bytes of a piece of an all-reduce, about: few enough to stay in the caches,
+/// and enough for processes not to wait for each other all the time.
+constexpr int64_t pieceBytes = 1 << 21;
 
 class BetweenProcesses : public Collectives {
 public:
