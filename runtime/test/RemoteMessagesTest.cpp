@@ -1,9 +1,10 @@
 //===- RemoteMessagesTest.cpp - Messages between processes end ------------===//
 //
-// What each of several processes makes of an order: all commands stay where
-// they are, each message to another process is started before its end and
-// waited for behind it, and processes that wait for each other's starts all
-// come to the end.
+// What each of several processes makes of an order: commands that compute stay
+// where they are, each message to another process is started before its end and
+// waited for behind it, each collective of a rank is started and then waited
+// for, at the same place in all processes, and processes that wait for each
+// other's starts all come to the end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,6 +12,7 @@
 
 #include "exec/RemoteMessages.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 
 #include <gtest/gtest.h>
@@ -60,8 +62,12 @@ private:
   const Command &commandAt(RankCommand place) const {
     return plan.ranks()[place.rank].programs[program].commands[place.command];
   }
-  /// The start that a command is, or waits for; none: something else.
+  /// The start of a message that a command is, or waits for; none: something
+  /// else.
   std::optional<Event> eventOf(RankCommand place) const;
+  /// As above, of a collective of one rank.
+  std::optional<Event> collectiveOf(const PipelineStep &step) const;
+  void checkCollectives(const PipelineOrder &own) const;
   /// The starts of the other end of a message.
   Start peerOf(const Start &start) const { return peers.at(start); }
 
@@ -111,12 +117,56 @@ std::optional<Event> Processes::eventOf(RankCommand place) const {
   return Event{wait != nullptr, {place.rank, start}};
 }
 
+std::optional<Event> Processes::collectiveOf(const PipelineStep &step) const {
+  const auto [rank, command] = step[0];
+  auto *wait =
+      std::get_if<CollectiveWaitCommand>(&commandAt(step[0]).operation);
+  uint32_t start = wait ? wait->start : command;
+  auto *collective =
+      std::get_if<CollectiveStartCommand>(&commandAt({rank, start}).operation);
+  if (!collective || plan.ranks()[rank].isOverRanks(*collective))
+    return std::nullopt;
+  return Event{wait != nullptr, {rank, start}};
+}
+
+void Processes::checkCollectives(const PipelineOrder &own) const {
+  // By start its steps so far. Steps of messages that this process alone has
+  // make no difference.
+  std::map<Start, int> steps;
+  auto sequenceOf = [&](const PipelineOrder &one) {
+    std::vector<std::pair<int, uint32_t>> sequence;
+    for (const PipelineStep &step : one.steps)
+      if (!eventOf(step[0]) || step.size() > 1)
+        sequence.push_back({step[0].rank, step[0].command});
+    return sequence;
+  };
+  for (const PipelineStep &step : own.steps)
+    if (auto event = collectiveOf(step)) {
+      EXPECT_EQ(steps[event->start]++, event->isWait ? 1 : 0);
+    }
+  size_t collectives = 0;
+  for (const PipelineStep &step : order.steps)
+    if (auto event = collectiveOf(step)) {
+      EXPECT_EQ(steps[event->start], 2);
+      ++collectives;
+    }
+  EXPECT_EQ(steps.size(), collectives);
+  EXPECT_TRUE(sequenceOf(own) == sequenceOf(orders[0]));
+}
+
 void Processes::check() const {
+  std::vector<PipelineStep> others;
+  for (const PipelineStep &step : order.steps)
+    if (!collectiveOf(step))
+      others.push_back(step);
   for (const PipelineOrder &own : orders) {
+    checkCollectives(own);
     size_t next = 0;
     std::map<Start, int> starts, waits;
     for (const PipelineStep &step : own.steps) {
-      if (next < order.steps.size() && isSameStep(step, order.steps[next])) {
+      if (collectiveOf(step))
+        continue;
+      if (next < others.size() && isSameStep(step, others[next])) {
         // Between the start and the wait, of messages that have them.
         for (RankCommand place : step)
           if (auto event = eventOf(place)) {
@@ -132,7 +182,7 @@ void Processes::check() const {
       ASSERT_TRUE(event);
       EXPECT_EQ(++(event->isWait ? waits : starts)[event->start], 1);
     }
-    EXPECT_EQ(next, order.steps.size());
+    EXPECT_EQ(next, others.size());
     for (const auto &[start, count] : starts)
       EXPECT_EQ(waits[start], count ? 1 : -1);
     std::vector<int64_t> rounds(own.steps.size());
@@ -193,13 +243,21 @@ TEST(RemoteMessagesTest, EveryMessageStartsBeforeItsEndAndIsWaitedFor) {
     }
 }
 
-/// Where a process has all devices of neighbouring ranks nothing is added.
+/// Where a process has all devices of neighbouring ranks no message is added.
 TEST(RemoteMessagesTest, OneProcessHasNone) {
   auto plan = Plan::parse(makePipelinePlan(3, 4));
   ASSERT_TRUE(plan.ok()) << plan.status();
   const PlanSpec &spec = (*plan)->spec();
   PipelineOrder order = orderPipeline(spec, 0)->inSequence();
-  EXPECT_EQ(addRemoteSteps(spec, 0, order, DeviceProcesses(spec, nullptr))
-                .steps.size(),
-            order.steps.size());
+  auto numMessages = [&](const PipelineOrder &one) {
+    return absl::c_count_if(one.steps, [&](const PipelineStep &step) {
+      const ProgramSpec &program = spec.ranks()[step[0].rank].programs[0];
+      auto &operation = program.commands[step[0].command].operation;
+      return std::holds_alternative<SendCommand>(operation) ||
+             std::holds_alternative<ReceiveCommand>(operation);
+    });
+  };
+  EXPECT_EQ(numMessages(
+                addRemoteSteps(spec, 0, order, DeviceProcesses(spec, nullptr))),
+            numMessages(order));
 }

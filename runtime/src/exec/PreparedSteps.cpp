@@ -437,7 +437,11 @@ absl::Status StepBuilder::addSteps(const PipelineStep &together) {
   rank = together[0].rank;
   uint32_t command = together[0].command, first = prepared.steps.size();
   const Command &table = program().commands[command];
-  if (auto *wait = std::get_if<CollectiveWaitCommand>(&table.operation)) {
+  auto *wait = std::get_if<CollectiveWaitCommand>(&table.operation);
+  bool starts = std::holds_alternative<CollectiveStartCommand>(table.operation);
+  bool ends = wait && std::holds_alternative<CollectiveStartCommand>(
+                          program().commands[wait->start].operation);
+  if (wait && !ends) {
     finishMessages(together[0], wait->start);
     return absl::OkStatus();
   }
@@ -454,20 +458,25 @@ absl::Status StepBuilder::addSteps(const PipelineStep &together) {
           prepared.clocks[ranks.size()] + send->message;
     return absl::OkStatus();
   }
-  bool isCollective =
-      std::holds_alternative<CollectiveStartCommand>(table.operation);
   // All processes prepare all collectives.
-  if (!isCollective && devices().layout.devices().size() == 0)
+  if (!starts && !ends && devices().layout.devices().size() == 0)
     return absl::OkStatus();
-  absl::Status status =
-      isCollective ? prepareCollectives(absl::MakeConstSpan(&together, 1), 1)
-                   : addStep(command, /*runs=*/1);
+  absl::Status status;
+  if (starts)
+    status = prepareCollectives(absl::MakeConstSpan(&together, 1), 1);
+  else if (!ends)
+    status = addStep(command, /*runs=*/1);
   if (!status.ok())
     return named(status, command);
-  if (isCollective) {
+  if (starts)
     startCollective(together);
+  // Between processes the wait of a rank's own is a step.
+  if (ends)
+    finishCollective({{rank, wait->start}});
+  else if (starts && (processes.size() == 1 ||
+                      devices().plan.isOverRanks(
+                          std::get<CollectiveStartCommand>(table.operation))))
     finishCollective(together);
-  }
   for (; table.task >= 0 && first < prepared.steps.size(); ++first) {
     setMicrobatch(prepared.steps[first],
                   program().tasks[table.task].microbatch);

@@ -43,6 +43,9 @@ private:
   /// The other rank of a message; negative: the command is something else.
   static int peerOf(const Command &command);
   bool isRemote(int rank, uint32_t command) const;
+  /// Whether a command is the start of a collective on the devices of `rank`
+  /// alone, or its wait. The same in all processes.
+  bool isOfCollective(int rank, uint32_t command) const;
   /// Passes the commands of a rank up to `end`.
   void advance(int rank, uint32_t end);
 
@@ -69,9 +72,17 @@ bool RemoteSteps::isRemote(int rank, uint32_t command) const {
   return peer >= 0 && processes.crossHere(rank, peer);
 }
 
+bool RemoteSteps::isOfCollective(int rank, uint32_t command) const {
+  const std::vector<Command> &commands = commandsOf(rank);
+  auto *wait = std::get_if<CollectiveWaitCommand>(&commands[command].operation);
+  auto *start = std::get_if<CollectiveStartCommand>(
+      &commands[wait ? wait->start : command].operation);
+  return start && !plan.ranks()[rank].isOverRanks(*start);
+}
+
 void RemoteSteps::advance(int rank, uint32_t end) {
   for (; next[rank] < end; ++next[rank])
-    if (isRemote(rank, next[rank]))
+    if (isRemote(rank, next[rank]) || isOfCollective(rank, next[rank]))
       steps.push_back({{rank, next[rank]}});
 }
 
@@ -79,7 +90,8 @@ void RemoteSteps::advance(int rank, uint32_t end) {
 void RemoteSteps::add(const PipelineStep &step) {
   for (RankCommand place : step)
     advance(place.rank, place.command + 1);
-  steps.push_back(step);
+  if (!isOfCollective(step[0].rank, step[0].command))
+    steps.push_back(step);
   for (RankCommand place : step) {
     const std::vector<Command> &commands = commandsOf(place.rank);
     uint32_t behind = next[place.rank];

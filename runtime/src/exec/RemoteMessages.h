@@ -55,6 +55,8 @@ private:
 /// `order`, a sequence, with further steps of one command: starts of messages
 /// that come to this process from another one or go there, and waits for them.
 /// The steps of such messages stay, for devices that share a process.
+/// Collectives of one rank become two steps, at the same places in all
+/// processes: the start, from which on they are in flight, and the wait.
 PipelineOrder addRemoteSteps(const PlanSpec &plan, size_t program,
                              const PipelineOrder &order,
                              const DeviceProcesses &processes);

@@ -89,7 +89,7 @@ void ReplicationAnalysis::findSums(const PlanSpec &plan,
       auto *start = std::get_if<CollectiveStartCommand>(&command.operation);
       // A sum over pipeline ranks has operands in several arenas.
       bool isSum = start && start->reduction == Reduction::Sum &&
-                   !absl::c_linear_search(start->axes, plan.rankAxis) &&
+                   !plan.isOverRanks(*start) &&
                    (start->kind == CollectiveKind::AllReduce ||
                     start->kind == CollectiveKind::ReduceScatter);
       for (size_t i = 0; isSum && i < start->items.size(); ++i)

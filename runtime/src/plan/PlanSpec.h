@@ -18,6 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -321,6 +322,12 @@ struct PlanSpec {
   /// The devices of rank `rank` that are among these of the mesh; [0, 0) if
   /// none is.
   DeviceRange devicesOf(int rank, DeviceRange devices) const;
+  /// Of the plan of a pipeline rank: whether all ranks take part in a
+  /// collective.
+  bool isOverRanks(const CollectiveStartCommand &start) const {
+    return std::find(start.axes.begin(), start.axes.end(), rankAxis) !=
+           start.axes.end();
+  }
   /// The rank of a device of the mesh; without a pipeline 0.
   int rankOf(int64_t device) const {
     return pipeline ? mesh.coordinate(device, pipeline->axis) : 0;
