@@ -32,7 +32,7 @@ def advice(bench):
     for name, mlp in MODELS.items():
         model = bench.compiler.model(mlp, w.ONE)
         answer = json.loads(bench.compiler.run("shardc-advise", model, f"--devices={DEVICES}", f"--machine={machine}", "--json"))
-        # In the order of their estimates; the others were left out as slower than ten of these.
+        # In the order of their estimates; pipelines that were slower than ten of these were left out.
         plans = [plan for plan in answer["plans"] if plan["outcome"] == "fits"]
         keys = []
         for plan in plans:

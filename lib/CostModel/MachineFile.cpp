@@ -9,6 +9,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 
+#include <cmath>
+
 using namespace llvm;
 using namespace shardc;
 
@@ -152,10 +154,15 @@ private:
     auto read = [&](StringRef key, double least, double most, double &number) {
       return fields.readNumber(*object, "computer", key, least, most, number);
     };
+    auto readWhole = [&](StringRef key, double most, double &number) {
+      return read(key, 1, most, number) &&
+             (number == std::floor(number) ||
+              fields.fail(("computer." + key).str(), "expected an integer"));
+    };
     const json::Value *memory =
         fields.getRequired(*object, "computer", "memory_bytes_per_second");
-    return memory && read("workers", 1, mostWorkers, computer.workers) &&
-           read("vector_lanes", 1, mostLanes, computer.vectorLanes) &&
+    return memory && readWhole("workers", mostWorkers, computer.workers) &&
+           readWhole("vector_lanes", mostLanes, computer.vectorLanes) &&
            read("vector_terms", 0, mostTerms, computer.vectorTerms) &&
            read("partial_vector_terms", 0, mostTerms,
                 computer.partialVectorTerms) &&

@@ -1,8 +1,9 @@
 //===- MeasureMachine.cpp - This computer as a machine file ---------------===//
 //
-// Measures the rates that the runtime attains on the workers: GEMMs, copies in
-// memory, collectives between eight virtual devices. Each is the best of
-// several runs. With --device=cuda those of a GPU: GEMMs and copies.
+// Measures the rates that the runtime attains on the workers: GEMMs and their
+// vectors, memory by working set, collectives between eight virtual devices.
+// Each is the best of several runs. With --device=cuda those of a GPU: GEMMs
+// and copies.
 //
 //===----------------------------------------------------------------------===//
 

@@ -36,7 +36,8 @@ struct LowerBound {
   /// nothing overlaps, what comes to both. In a pipeline also the work of the
   /// rank that has the most, however its layers are divided. If its stages are
   /// known, the time in which the tasks of its ranks run in the order of the
-  /// schedule.
+  /// schedule. On a measured computer that virtual devices share, the
+  /// arithmetic of the model alone.
   double seconds = 0;
 };
 
@@ -54,7 +55,7 @@ std::vector<int64_t> getStagesOfLayers(mlir::ModuleOp imported);
 /// The second bound, in seconds, for `module` at the phase `kernels`. Every op
 /// of a task runs once for each microbatch on the rank of its stage, and others
 /// on that of theirs once; ranks run one op after the other. The bubble is that
-/// of the first bound. 0 without a pipeline.
+/// of the first bound. 0 without a pipeline, and on a measured computer.
 double getTaskBound(mlir::ModuleOp module, const Candidate &candidate,
                     const Machine &machine);
 

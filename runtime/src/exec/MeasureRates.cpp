@@ -89,6 +89,9 @@ VectorRates shardc::rt::measureVectors(WorkerPool &pool, double seconds) {
   double atFew = measure(kernels.maxColumns(), few);
   double perTerm = (measure(kernels.maxColumns(), many) - atFew) / (many - few);
   double partial = measure(std::max<int64_t>(rates.lanes / 2, 1), few);
+  // Other work on the computer held up one of them.
+  if (perTerm <= 0)
+    return rates;
   rates.terms = std::max(0.0, atFew / perTerm - few);
   rates.partialTerms =
       std::max(0.0, partial * double(kernels.maxVectors) / perTerm - few);
@@ -110,11 +113,12 @@ double shardc::rt::measureMemory(WorkerPool &pool, double seconds) {
 
 double shardc::rt::measureMemoryOf(WorkerPool &pool, double seconds,
                                    size_t bytes) {
-  size_t own = std::max<size_t>(bytes / 2 / pool.size(), 64);
-  size_t slice = std::min<size_t>(own, size_t(1) << 20);
+  // A whole number of slices of at most 1 MiB.
+  const size_t own = std::max<size_t>(bytes / 2 / pool.size(), 64);
+  const size_t slices = (own + (size_t(1) << 20) - 1) >> 20;
+  const size_t slice = own / slices / sizeof(float) * sizeof(float);
   int rounds = std::clamp<int>((size_t(4) << 20) / slice, 1, 100);
-  return measureCopies(pool, seconds, own / slice * slice, slice, rounds,
-                       addOne);
+  return measureCopies(pool, seconds, slices * slice, slice, rounds, addOne);
 }
 
 double shardc::rt::measureCache(WorkerPool &pool, double seconds) {

@@ -1,8 +1,9 @@
 //===- MeasureRates.h - What this computer attains --------------*- C++ -*-===//
 //
-// Rates that the runtime attains on the workers of a pool: of its GEMMs, and of
-// copies. Each is the best of several short runs, so that on a busy computer
-// the best one was not interrupted.
+// Rates that the runtime attains on the workers of a pool: of its GEMMs and
+// their vectors, of copies, and of elementwise loops over memory. Each is the
+// best of several short runs, so that on a busy computer the best one was not
+// interrupted.
 //
 //===----------------------------------------------------------------------===//
 

@@ -250,6 +250,8 @@ TEST(MachineFile, ComputersHaveAllTheirRates) {
        "shared have one each"},
       {computerWith("\"workers\": 2, ", ""),
        "m.json: computer: expected the key \"workers\", which is missing"},
+      {computerWith("\"workers\": 2", "\"workers\": 2.5"),
+       "m.json: computer.workers: expected an integer"},
       {computerWith("\"workers\"", "\"worker\""),
        "m.json: computer.worker: unknown key; did you mean 'workers'?"},
       {computerWith("\"workers\": 2", "\"workers\": 0"),
