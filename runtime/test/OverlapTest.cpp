@@ -9,6 +9,7 @@
 #include "shardc-rt/Executor.h"
 
 #include <cmath>
+#include <cstring>
 #include <gtest/gtest.h>
 
 using namespace shardc::rt;
@@ -278,6 +279,75 @@ TEST(OverlapTest, LargeAllReducesOnOneHostAreDoneInPieces) {
         }
         EXPECT_TRUE(results[0] == results[1]);
       });
+}
+
+// Several devices of each process: those that are a node of the tree are
+// reduced before their piece, or have been, and results are copied to all.
+TEST(OverlapTest, PiecesHaveTheOperandsOfAllDevices) {
+  struct Case {
+    int devices, processes;
+    DType dtype;
+    bool isInPlace, isReduced;
+  };
+  // Of 6 devices no process of two has a node.
+  for (const Case &one : {Case{4, 2, DType::F32, false, false},
+                          {4, 2, DType::F32, true, false},
+                          {4, 2, DType::F32, false, true},
+                          {6, 2, DType::F32, true, false},
+                          {6, 3, DType::F32, false, true},
+                          {4, 2, DType::BF16, true, false}})
+    runRanks(one.processes, [&](ThreadTransport &transport) {
+      auto collectives = createCollectivesBetweenProcesses(transport);
+      const DeviceRange local =
+          devicesOfProcess(one.devices, transport.rank(), one.processes);
+      const int64_t elements = 3000001;
+      const size_t bytes = elements * byteSize(one.dtype);
+      std::vector<std::vector<char>> results[2];
+      for (bool inPieces : {false, true}) {
+        transport.areOnOneHost = inPieces;
+        std::vector<std::vector<char>> in(one.devices), out(one.devices);
+        CollectiveTensor tensor;
+        tensor.dtype = one.dtype;
+        tensor.inShape = tensor.outShape = {elements};
+        tensor.in.resize(one.devices);
+        tensor.out.resize(one.devices);
+        tensor.isReduced = one.isReduced;
+        for (int64_t device = local.first; device < local.last; ++device) {
+          const int64_t holder = one.isReduced ? local.first : device;
+          if (holder == device) {
+            in[device].resize(bytes);
+            for (int64_t i = 0; i < elements; ++i) {
+              float value = std::sin(float(i + 5 * device)) * float(device + 1);
+              if (one.dtype == DType::F32)
+                std::memcpy(&in[device][4 * i], &value, 4);
+              else // The upper half, as small-endian machines have it.
+                std::memcpy(&in[device][2 * i],
+                            reinterpret_cast<char *>(&value) + 2, 2);
+            }
+          }
+          out[device].resize(bytes);
+          tensor.in[device] = in[holder].data();
+          tensor.out[device] =
+              one.isInPlace ? in[device].data() : out[device].data();
+        }
+        auto prepared = collectives->prepare(
+            Mesh({{"d", one.devices}}),
+            {CollectiveKind::AllReduce, Reduction::Sum, {0}, {}, {tensor}});
+        ASSERT_TRUE(prepared.ok()) << prepared.status();
+        const int before = transport.numSent;
+        runTasks((*prepared)->start());
+        runTasks(prepared->get());
+        EXPECT_EQ(transport.inFlight, 0);
+        if (inPieces) {
+          EXPECT_GE(transport.numSent - before, 2 * 2);
+        }
+        for (int64_t device = local.first; device < local.last; ++device)
+          results[inPieces].push_back(one.isInPlace ? in[device] : out[device]);
+      }
+      EXPECT_TRUE(results[0] == results[1]);
+      for (const std::vector<char> &result : results[1])
+        EXPECT_TRUE(result == results[1][0]);
+    });
 }
 
 // What overlaps at another place would be overwritten by a piece before it.

@@ -242,8 +242,9 @@ std::vector<float> sumOf(const std::vector<std::vector<float>> &addends,
 }
 
 TEST(PackedGemmTest, SumsHaveTheBitsOfTheirTree) {
-  const int64_t shapes[][3] = {{1, 1, 1},    {7, 33, 5},     {50, 20, 16},
-                               {20, 50, 90}, {97, 101, 130}, {200, 300, 70}};
+  const int64_t shapes[][3] = {{1, 1, 1},     {7, 33, 5},     {50, 20, 16},
+                               {20, 50, 90},  {97, 101, 130}, {200, 300, 70},
+                               {7, 2048, 97}, {3, 2048, 89}};
   for (const KernelsOf &version : versions())
     for (const auto &[m, n, k] : shapes)
       for (int64_t addends = 2; version.canRun && addends <= 9; ++addends)
@@ -279,7 +280,8 @@ TEST(PackedGemmTest, SumsHaveTheBitsOfTheirTree) {
                                    c.data(),   packed.data(), &factors[2]};
             bool isA = sum.sharedFactor() == PreparedGemm::SharedFactor::A;
             for (int64_t round = 0; round < sum.numRounds(); ++round) {
-              for (int64_t task = 0; task < sum.numPackTasks(round); ++task)
+              // What a task stores beside its part is no part of later ones.
+              for (int64_t task = sum.numPackTasks(round); task-- > 0;)
                 sum.pack(isA ? a.data() : b.data(), packed.data(), round, task);
               for (int64_t tile = sum.numTiles(); tile-- > 0;)
                 sum.run(addresses, round, tile);
@@ -287,6 +289,41 @@ TEST(PackedGemmTest, SumsHaveTheBitsOfTheirTree) {
             EXPECT_TRUE(haveEqualBits(c, expected));
           }
         }
+}
+
+// A panel of few rows is narrower than a vector.
+TEST(PackedGemmTest, TasksThatPackFewRowsStoreNothingElse) {
+  for (const KernelsOf &version : versions())
+    for (int64_t m : {1, 2, 3, 5, 7})
+      for (int64_t k : {386, 393}) {
+        if (!version.canRun)
+          continue;
+        GemmCommand gemm = commandOf(m, 2048, k);
+        gemm.precision = Precision::TF32; // Then rows are packed.
+        Operands operands(gemm);
+        std::vector<float> results[2];
+        for (bool ascends : {false, true}) {
+          PackedGemm packed(gemm, {}, *version.kernels);
+          bool isA = packed.sharedFactor() == PreparedGemm::SharedFactor::A;
+          std::vector<float> panels(packed.packedBytes() / sizeof(float) + 16,
+                                    -1);
+          const void *a = operands.a.data(), *b = operands.b.data();
+          results[ascends] = operands.c;
+          GemmOperands addresses{a, b, nullptr, results[ascends].data(),
+                                 panels.data()};
+          for (int64_t round = 0; round < packed.numRounds(); ++round) {
+            const int64_t tasks = packed.numPackTasks(round);
+            for (int64_t task = 0; task < tasks; ++task)
+              packed.pack(isA ? &a : &b, panels.data(), round,
+                          ascends ? task : tasks - 1 - task);
+            for (int64_t tile = 0; tile < packed.numTiles(); ++tile)
+              packed.run(addresses, round, tile);
+          }
+          for (size_t i = panels.size() - 16; i < panels.size(); ++i)
+            EXPECT_EQ(panels[i], -1);
+        }
+        EXPECT_TRUE(haveEqualBits(results[0], results[1])) << m << ", " << k;
+      }
 }
 
 TEST(PackedGemmTest, SumsThatNeedMemoryAreNone) {

@@ -65,7 +65,8 @@ struct ExecutorOptions {
   /// Add sums over devices in an order that the number of devices alone
   /// decides, as several processes do: the bits then do not depend on theirs.
   /// With false, in one process, GEMMs whose results only a sum over virtual
-  /// CPU devices reads are one GEMM, which is faster and adds in another order.
+  /// CPU devices reads add up in another order, faster: as one GEMM where their
+  /// factors follow one another in memory.
   bool orderedSums = false;
   /// The processes over which the virtual CPU devices of the mesh are spread;
   /// null: all are in this one. Borrowed for as long as the executor lives.

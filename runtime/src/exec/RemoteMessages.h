@@ -6,7 +6,8 @@
 // in flight while the process computes. No run waits forever: all processes
 // place starts and waits by the same rule in the same order, each start before
 // the end of its message and each wait behind it. The first of all waits in
-// this order that have not ended has both of its starts behind it.
+// this order that have not ended has both of its starts behind it, or is that
+// of a collective, at the same place in all processes: each comes to it.
 //
 //===----------------------------------------------------------------------===//
 

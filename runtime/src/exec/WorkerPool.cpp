@@ -105,9 +105,11 @@ void WorkerPool::takeOrWait(int worker, Done done) {
     sleepers.fetch_add(1);
     uint32_t before = wakeups.load();
     if (worker == 0 && !done() && !seesWork(worker))
-      takeOverLateThreads();
+      lendCore();
     if (!done() && !seesWork(worker))
       futex(wakeups, FUTEX_WAIT_PRIVATE, before);
+    if (worker == 0 && callerCore < 0)
+      leaveCoreToCaller();
     sleepers.fetch_sub(1);
     asleep[worker].store(false, std::memory_order_relaxed);
   }
@@ -286,41 +288,59 @@ void WorkerPool::leaveCoreToCaller() {
   int core = sched_getcpu();
   if (core == callerCore)
     return;
+  const bool wasLent = callerCore < 0;
   callerCore = core;
   cpu_set_t others = cores;
   CPU_CLR(core, &others);
-  if (CPU_COUNT(&others) < workers - 1)
+  if (CPU_COUNT(&others) < workers - 1) {
+    if (!wasLent)
+      return;
     others = cores;
+  }
   for (std::thread &thread : threads)
     pthread_setaffinity_np(thread.native_handle(), sizeof(others), &others);
 }
 
-/// Whether a thread has run in the last microseconds.
-static bool isOnCore(std::thread &thread) {
+/// The time for which a thread has had a core; none: it is not known.
+static std::optional<timespec> timeOf(std::thread &thread) {
   clockid_t clock;
-  if (pthread_getcpuclockid(thread.native_handle(), &clock) != 0)
-    return true;
-  timespec before{}, after{};
-  clock_gettime(clock, &before);
-  for (int turn = 0; turn < 100; ++turn)
-    relaxCpu();
-  clock_gettime(clock, &after);
-  return before.tv_sec != after.tv_sec || before.tv_nsec != after.tv_nsec;
+  timespec time{};
+  if (pthread_getcpuclockid(thread.native_handle(), &clock) != 0 ||
+      clock_gettime(clock, &time) != 0)
+    return std::nullopt;
+  return time;
 }
 
 /// A thread that waits for a core, with a chunk that all others wait for, gets
 /// the one that the caller is about to leave idle: its own affinity excludes
-/// that core, and the system may leave it for milliseconds where it is.
-void WorkerPool::takeOverLateThreads() {
-  cpu_set_t own;
-  CPU_ZERO(&own);
-  CPU_SET(sched_getcpu(), &own);
+/// that core, and the system may leave it for milliseconds where it is. One
+/// that has a core gets on in the microseconds between two looks. Only one:
+/// several would take turns.
+void WorkerPool::lendCore() {
+  const int core = sched_getcpu();
+  if (core < 0 || !CPU_ISSET(core, &cores))
+    return;
+  std::vector<std::optional<timespec>> times;
   for (size_t i = 0; i < threads.size(); ++i)
-    if (!asleep[i + 1].load(std::memory_order_relaxed) &&
-        !isOnCore(threads[i])) {
-      pthread_setaffinity_np(threads[i].native_handle(), sizeof(own), &own);
-      callerCore = -1; // The next step moves it back.
-    }
+    times.push_back(asleep[i + 1].load(std::memory_order_relaxed)
+                        ? std::nullopt
+                        : timeOf(threads[i]));
+  for (int turn = 0; turn < 100; ++turn)
+    relaxCpu();
+  for (size_t i = 0; i < threads.size(); ++i) {
+    if (!times[i] || asleep[i + 1].load(std::memory_order_relaxed))
+      continue;
+    std::optional<timespec> now = timeOf(threads[i]);
+    if (!now || now->tv_sec != times[i]->tv_sec ||
+        now->tv_nsec != times[i]->tv_nsec)
+      continue;
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    CPU_SET(core, &own);
+    pthread_setaffinity_np(threads[i].native_handle(), sizeof(own), &own);
+    callerCore = -1;
+    return;
+  }
 }
 
 void WorkerPool::run(SharedWork &work) {

@@ -6,7 +6,9 @@
 // taken a part of it: one whose core has other work to do.
 //
 // If there are enough cores, the others stay off the core of the caller at the
-// start of a job; the caller's affinity is not changed.
+// start of a job. While the caller sleeps, one that is late because its own
+// core has other work may use that of the caller, whose affinity is not
+// changed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -105,15 +107,15 @@ private:
   /// Keeps the others off the core that the caller is on, as far as the system
   /// lets them.
   void leaveCoreToCaller();
-  /// Lets threads that wait for a core run on that of the caller, which is
-  /// about to sleep until they are ready.
-  void takeOverLateThreads();
+  /// Lets a thread that waits for a core run on that of the caller, which is
+  /// about to sleep.
+  void lendCore();
 
   const int workers;
   /// The affinity of the thread that made the pool, whose cores the workers
   /// use.
   cpu_set_t cores;
-  /// The core that `threads` last stay off; -1: none.
+  /// The core that `threads` last stay off; -1: one of them may use it.
   int callerCore = -1;
   std::vector<std::thread> threads;
   std::mutex runMutex;

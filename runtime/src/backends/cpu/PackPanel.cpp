@@ -161,9 +161,10 @@ int64_t copyGroup(const Factor &from, const Panels &panels, int64_t begin,
 
 /// Terms lie side by side in the factor: squares of it are transposed, the
 /// last eight columns first. A vector that is wider than what is left of the
-/// panel reaches into the next term, which is stored later; so `to` has room
-/// for eight elements more. Few rows are read at a time, since they may meet
-/// in few sets of the first-level cache.
+/// panel reaches into the next term, which is stored later, and behind the last
+/// one: seven elements where a term has one, four in all where it has four. Few
+/// rows are read at a time, since they may meet in few sets of the first-level
+/// cache.
 SHARDC_AVX2 inline void transposeTerms(const Factor &from, int64_t count,
                                        int64_t width, int64_t terms,
                                        float *to) {
@@ -203,7 +204,8 @@ SHARDC_AVX2 void transposePanel(const Factor &from, int64_t count,
     transposeTerms(from.at(0, term), count, width,
                    std::min(chunk, (terms - 1 - term) / lanes * lanes),
                    to + term * width);
-  // Nothing may be stored behind the last term.
+  // The last term comes last, since nothing may be stored behind it. What the
+  // term before reaches into is no more than that if it is four elements wide.
   term = (terms - 1) / lanes * lanes;
   alignas(32) float last[lanes * maxWidth + lanes];
   transposeTerms(from.at(0, term), count, width, terms - term, last);
@@ -229,7 +231,7 @@ void shardc::rt::packPanels(const Factor &from, const Panels &panels,
       begin = copyGroup(panel, panels, begin, end, terms, packed);
       continue;
     }
-    if (hasAvx2 && from.termStride == 1 && terms.count > 0) {
+    if (hasAvx2 && from.termStride == 1 && terms.count > 0 && width >= 4) {
       transposePanel(panel, size, width, terms.count,
                      packed + terms.first * width);
       ++begin;

@@ -9,7 +9,8 @@
 // Tiles are blocks of rows or of columns, and all of them read the other
 // factor. It is packed once, before them, by all workers, into memory that they
 // share. A tile packs its own factor itself, when it needs it. So each factor
-// is packed once.
+// is packed once, but that with few terms rows are packed for each group of
+// columns.
 //
 // A sum of GEMMs is one GEMM with the terms of all, but that the sum of the
 // products of each is complete before it is added to those of others: in
