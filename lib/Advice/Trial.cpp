@@ -9,6 +9,7 @@
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Driver/ReadModel.h"
 #include "shardc/Models/AnnotateStrategy.h"
+#include "shardc/Models/EditSource.h"
 #include "shardc/Pipelines/Phases.h"
 #include "shardc/Report/CommunicationReport.h"
 #include "shardc/Report/RankPrograms.h"
@@ -292,7 +293,11 @@ llvm::Expected<Price> Trial::getPrice() {
   return price;
 }
 
-std::string Trial::print() const {
+std::string Trial::print(const ModelToShard &model, std::string &why) const {
+  llvm::Expected<std::string> edited = editSource(model.text, *module);
+  if (edited)
+    return std::move(*edited);
+  why = llvm::toString(edited.takeError());
   std::string text;
   llvm::raw_string_ostream(text) << *module << '\n';
   return text;

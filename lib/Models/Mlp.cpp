@@ -101,20 +101,6 @@ std::string MlpPrinter::getTensor(std::vector<int64_t> shape,
   return text + element + ">";
 }
 
-/// A descriptive name of a sharding: `rows`, `cols`, ...
-static std::string nameSharding(const DimAxes &axes) {
-  bool first = !axes.empty() && !axes[0].empty();
-  bool second = axes.size() > 1 && !axes[1].empty();
-  if (!first && !second)
-    return axes.size() == 1 ? "replicated_1d" : "replicated";
-  if (axes.size() == 1)
-    return "split_" + llvm::join(axes[0], "_");
-  if (first && second)
-    return llvm::join(axes[0], "_") + "_by_" + llvm::join(axes[1], "_");
-  return first ? "rows_" + llvm::join(axes[0], "_")
-               : "cols_" + llvm::join(axes[1], "_");
-}
-
 std::string MlpPrinter::getAlias(const DimAxes &axes) {
   std::vector<std::string> dims;
   for (const std::vector<std::string> &dim : axes) {

@@ -95,3 +95,16 @@ MeshSpec shardc::getMesh(const MlpSpec &spec, const Strategy &strategy) {
     }
   return mesh;
 }
+
+std::string shardc::nameSharding(const DimAxes &axes) {
+  bool first = !axes.empty() && !axes[0].empty();
+  bool second = axes.size() > 1 && !axes[1].empty();
+  if (!first && !second)
+    return axes.size() == 1 ? "replicated_1d" : "replicated";
+  if (axes.size() == 1)
+    return "split_" + llvm::join(axes[0], "_");
+  if (first && second)
+    return llvm::join(axes[0], "_") + "_by_" + llvm::join(axes[1], "_");
+  return first ? "rows_" + llvm::join(axes[0], "_")
+               : "cols_" + llvm::join(axes[1], "_");
+}

@@ -201,7 +201,16 @@ static std::string getAnnotated(const AdviceRequest &request,
   llvm::Expected<Trial> trial = Trial::make(request.model, candidate);
   if (!trial)
     return llvm::toString(trial.takeError());
-  return command + "\n" + trial->print();
+  std::string why, text = trial->print(request.model, why);
+  if (!why.empty())
+    llvm::errs() << "shardc-advise: note: " << makePrintable(output)
+                 << " is printed anew, without the model's comments and "
+                    "names: "
+                 << why << '\n';
+  // The command of earlier advice.
+  if (llvm::StringRef(text).starts_with("// shardc-compile "))
+    text = llvm::StringRef(text).split('\n').second.str();
+  return command + "\n" + text;
 }
 
 int main(int argc, char **argv) {

@@ -96,8 +96,9 @@ public:
   /// step is still short, if its tasks alone take longer than `limit` seconds.
   /// Call it once, in place of `price`.
   llvm::Expected<Price> priceStep(double limit);
-  /// The text of the annotated module; before `price`.
-  std::string print() const;
+  /// The text of the annotated module, before `price`: that of `model` with
+  /// edits, or, where these are not possible, printed anew; then `why` says so.
+  std::string print(const ModelToShard &model, std::string &why) const;
 
 private:
   Trial() = default;

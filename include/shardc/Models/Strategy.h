@@ -45,6 +45,9 @@ DimAxes getParameterAxes(const Strategy &strategy, int64_t layer,
                          const std::vector<int64_t> &shape,
                          int64_t fsdpMinSize);
 
+/// A name that describes a sharding: `rows_data`, `data_by_model`.
+std::string nameSharding(const DimAxes &axes);
+
 /// The mesh of `spec` with the axes that its strategy needs.
 MeshSpec getMesh(const MlpSpec &spec, const Strategy &strategy);
 
