@@ -142,10 +142,12 @@ private:
     if (!value)
       return true;
     const json::Object *object = fields.asObject(*value, "computer");
-    if (!object || !fields.checkKeys(*object, "computer",
-                                     {"workers", "vector_lanes", "vector_terms",
-                                      "partial_vector_terms", "command_seconds",
-                                      "memory_bytes_per_second"}))
+    if (!object ||
+        !fields.checkKeys(*object, "computer",
+                          {"workers", "vector_lanes", "vector_terms",
+                           "partial_vector_terms", "command_seconds",
+                           "piece_seconds", "exchange_bytes_per_second",
+                           "memory_bytes_per_second"}))
       return false;
     if (!machine.isShared)
       return fields.fail("computer", "expected none: the devices of a machine "
@@ -159,6 +161,16 @@ private:
              (number == std::floor(number) ||
               fields.fail(("computer." + key).str(), "expected an integer"));
     };
+    // Files of before have neither.
+    double exchange = 0;
+    if (object->get("piece_seconds") &&
+        !read("piece_seconds", 0, mostLatency, computer.pieceSeconds))
+      return false;
+    if (object->get("exchange_bytes_per_second")) {
+      if (!read("exchange_bytes_per_second", leastRate, mostRate, exchange))
+        return false;
+      computer.exchangeSecondsPerByte = 1 / exchange;
+    }
     const json::Value *memory =
         fields.getRequired(*object, "computer", "memory_bytes_per_second");
     return memory && readWhole("workers", mostWorkers, computer.workers) &&

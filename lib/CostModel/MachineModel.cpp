@@ -31,6 +31,12 @@ double ComputerRates::getSecondsPerByte(double distance) const {
   return (1 - part) / below.bytesPerSecond + part / above->bytesPerSecond;
 }
 
+double ComputerRates::getExchangeSeconds(double exchanged,
+                                         double secondsPerByte) const {
+  return exchanged * std::max(0.0, exchangeSecondsPerByte +
+                                       getSecondsPerByte(1) - secondsPerByte);
+}
+
 double ComputerRates::getMultiplyAdds(double rows, double columns,
                                       double terms) const {
   double vectors = std::floor(columns / vectorLanes);

@@ -288,6 +288,7 @@ private:
     axes &= ~summed;
     for (Value result : op->getResults())
       varies[result] |= axes;
+    const double results = getCopies(axes);
     double flops = 0, compute = 0, reads = copies, work = 0;
     op->walk([&](Operation *inner) {
       OpWork own = getArithmetic(inner);
@@ -302,7 +303,13 @@ private:
       flops += own.flops;
       reads = merged.gemms * copies / getCopies(axes);
     });
-    double memory = 0, local = 0, all = 0;
+    const double idle = getIdleFactor(op, results, work * copies / results);
+    double exchanged = 0;
+    op->walk([&](Operation *inner) {
+      exchanged +=
+          getExchangedBytes(inner, copies, computer.workers / idle / results);
+    });
+    double memory = 0, local = 0, all = 0, exchange = 0;
     auto add = [&](Value value, double times) {
       double bytes = getBytes(value) * times;
       memory += access(value, bytes);
@@ -314,15 +321,63 @@ private:
       double own = getCopies(getVaries(operand));
       add(operand, flops > 0 ? std::max(own, reads) : own);
     }
+    if (exchanged > 0)
+      exchange = computer.getExchangeSeconds(exchanged, memory / all);
     for (Value result : op->getResults())
-      add(result, getCopies(axes));
+      add(result, results);
     // The arithmetic of a GEMM hides its accesses to the nearest cache.
     if (flops > 0)
       memory = std::max(0.0, memory - all * computer.getSecondsPerByte(1));
-    const double results = getCopies(axes);
-    double idle = getIdleFactor(op, results, work * copies / results);
+    memory += exchange;
     addSpan(compute * idle + computer.commandSeconds, memory * idle, 0, runs,
             flops, local);
+  }
+
+  /// The bytes that workers read from each other's caches for a GEMM that adds
+  /// up rows: if `sharing` of them share a copy of the result, each has
+  /// computed its part of the rows alone, and reads its columns of all rows of
+  /// the left factor, and all of the right one.
+  static double getExchangedBytes(Operation *op, double copies,
+                                  double sharing) {
+    bool addsRows = false;
+    if (auto gemm = dyn_cast<GemmOp>(op))
+      addsRows = gemm.getTransposeLhs();
+    if (auto dot = dyn_cast<DotGeneralOp>(op))
+      addsRows = llvm::is_contained(dot.getLhsContracting(), 0);
+    if (!addsRows || sharing <= 1)
+      return 0;
+    return copies * (1 - 1 / sharing) *
+           (getBytes(op->getOperand(0)) +
+            getBytes(op->getOperand(1)) * sharing);
+  }
+
+  /// The runs of adjacent elements that a collective moves or adds up to make
+  /// `copies` copies of `result`, of as many members as `over` has.
+  static double getPieces(Operation *op, unsigned number, double copies,
+                          double members) {
+    auto shape = [](Value value) {
+      return cast<RankedTensorType>(value.getType()).getShape();
+    };
+    auto count = [](ArrayRef<int64_t> sizes) {
+      double product = 1;
+      for (int64_t size : sizes)
+        product *= static_cast<double>(size);
+      return product;
+    };
+    ArrayRef<int64_t> sizes = shape(op->getResult(number));
+    if (auto gather = dyn_cast<AllGatherOp>(op))
+      return copies * members *
+             count(sizes.take_front(gather.getDims()[number]));
+    if (auto scatter = dyn_cast<ReduceScatterOp>(op))
+      return copies * members *
+             count(sizes.take_front(scatter.getDims()[number]));
+    if (auto all = dyn_cast<AllToAllOp>(op)) {
+      int64_t last = std::max(all.getSplitDim(), all.getConcatDim());
+      double before = count(sizes.take_front(last));
+      return copies * before *
+             (last == static_cast<int64_t>(all.getConcatDim()) ? members : 1);
+    }
+    return copies * (isa<AllReduceOp>(op) ? members : 1);
   }
 
   /// The axes whose coordinates `op` reads.
@@ -346,9 +401,20 @@ private:
     return axes;
   }
 
+  /// The seconds in which a collective reads `bytes` of `value`. If there are
+  /// several copies, each worker reads those that others have written as well.
+  double move(Value value, double bytes, double copies) {
+    double seconds = access(value, bytes);
+    if (bytes == 0 || copies <= 1)
+      return seconds;
+    return seconds + computer.getExchangeSeconds(
+                         bytes * (1 - 1 / computer.workers), seconds / bytes);
+  }
+
   void runCollective(Operation *op, int64_t runs) {
     AxisSet over = getSet(getMovedAxes(op));
     double seconds = computer.commandSeconds;
+    unsigned number = 0;
     for (auto [operand, result] :
          llvm::zip_equal(op->getOperands(), op->getResults())) {
       AxisSet in = getVaries(operand), out = in;
@@ -358,7 +424,7 @@ private:
       else
         out |= over;
       varies[result] |= out;
-      double written = getBytes(result) * getCopies(out);
+      double copies = getCopies(out), written = getBytes(result) * copies;
       // Every result is made of as many bytes, but for sums.
       double read = written;
       if (isa<AllReduceOp, ReduceScatterOp>(op) && !isSummed)
@@ -366,7 +432,11 @@ private:
       if (isa<AllReduceOp>(op) && isSummed)
         aliases[result] = operand;
       else
-        seconds += access(operand, read) + access(result, written);
+        seconds += move(operand, read, std::max(copies, getCopies(in))) +
+                   access(result, written) +
+                   computer.pieceSeconds *
+                       getPieces(op, number, copies, getCopies(over));
+      ++number;
     }
     addSpan(0, 0, seconds, runs, 0);
   }

@@ -44,22 +44,25 @@ struct CollectiveTime {
 };
 } // namespace
 
-/// Of `elements` on each device.
-static absl::StatusOr<CollectiveTime> measureCollective(WorkerPool &pool,
-                                                        CollectiveKind kind,
-                                                        int64_t elements,
-                                                        int rounds) {
+/// Of `rows` times `columns` elements on each device, which a gather or a
+/// reduce-scatter divides along `dim`.
+static absl::StatusOr<CollectiveTime>
+measureCollective(WorkerPool &pool, CollectiveKind kind, int64_t rows,
+                  int64_t columns, int dim, int rounds) {
   constexpr int64_t devices = 8;
   const Mesh mesh({{"x", devices}});
   CollectiveTensor tensor;
   tensor.dtype = DType::F32;
-  bool isGather = kind == CollectiveKind::AllGather;
-  tensor.inShape = {isGather ? elements / devices : elements};
-  tensor.outShape = {elements};
+  tensor.inShape = tensor.outShape = {rows, columns};
+  tensor.dim = dim;
+  if (kind == CollectiveKind::AllGather)
+    tensor.inShape[dim] /= devices;
+  if (kind == CollectiveKind::ReduceScatter)
+    tensor.outShape[dim] /= devices;
   std::vector<std::vector<float>> in, out;
   for (int64_t device = 0; device < devices; ++device) {
-    in.emplace_back(tensor.inShape[0], 1.0f);
-    out.emplace_back(elements, 0.0f);
+    in.emplace_back(numElements(tensor.inShape), 1.0f);
+    out.emplace_back(numElements(tensor.outShape), 0.0f);
     tensor.in.push_back(in.back().data());
     tensor.out.push_back(out.back().data());
   }
@@ -104,11 +107,18 @@ static absl::StatusOr<Json> measureComputer(const Arguments &arguments) {
   const double bf16 = measureGemm(pool, seconds, DType::BF16);
   const double memory = measureMemory(pool, seconds);
   constexpr int64_t large = int64_t(4) << 20;
-  auto reduce = measureCollective(pool, CollectiveKind::AllReduce, large, 1);
-  auto gather = measureCollective(pool, CollectiveKind::AllGather, large, 1);
+  auto reduce =
+      measureCollective(pool, CollectiveKind::AllReduce, large, 1, 0, 1);
+  auto gather =
+      measureCollective(pool, CollectiveKind::AllGather, large, 1, 0, 1);
   // An all-reduce over eight devices counts as six steps.
-  auto small = measureCollective(pool, CollectiveKind::AllReduce, 8, 50);
-  for (const auto *one : {&reduce, &gather, &small})
+  auto small = measureCollective(pool, CollectiveKind::AllReduce, 8, 1, 0, 50);
+  // The same sums in 8 runs of 512 elements, and in 512 of 8.
+  auto long8 =
+      measureCollective(pool, CollectiveKind::ReduceScatter, 64, 64, 0, 20);
+  auto short8 =
+      measureCollective(pool, CollectiveKind::ReduceScatter, 64, 64, 1, 20);
+  for (const auto *one : {&reduce, &gather, &small, &long8, &short8})
     if (!one->ok())
       return one->status();
   const VectorRates vectors = measureVectors(pool, seconds);
@@ -134,6 +144,11 @@ static absl::StatusOr<Json> measureComputer(const Arguments &arguments) {
   computer["vector_terms"] = rounded(vectors.terms);
   computer["partial_vector_terms"] = rounded(vectors.partialTerms);
   computer["command_seconds"] = rounded(small->seconds);
+  // Each result of a run is the sum of eight.
+  computer["piece_seconds"] = rounded(
+      std::max(0.0, short8->seconds - long8->seconds) / (8 * (512 - 8)));
+  if (double exchange = measureExchange(pool, seconds); exchange > 0)
+    computer["exchange_bytes_per_second"] = rounded(exchange);
   // From the caches of the cores to what none holds.
   for (size_t bytes = 256 << 10; bytes <= size_t(64) << 20; bytes *= 4)
     computer["memory_bytes_per_second"][std::to_string(bytes)] =

@@ -58,6 +58,12 @@ struct ComputerRates {
   double vectorTerms = 0, partialVectorTerms = 0;
   /// From one command to the next, which all cores begin together.
   double commandSeconds = 0;
+  /// A collective takes so long for each run of adjacent elements that it moves
+  /// or adds up, however short.
+  double pieceSeconds = 0;
+  /// What another worker has written, and has in its cache, is read so much
+  /// later than one's own; 0: no later.
+  double exchangeSecondsPerByte = 0;
   /// The rate of memory where `bytes` others are accessed before the same are
   /// again.
   struct Memory {
@@ -69,6 +75,10 @@ struct ComputerRates {
   /// The seconds of an access to a byte after `distance` bytes: in between
   /// those of `memory`, linear in the logarithm of the distance.
   double getSecondsPerByte(double distance) const;
+  /// What `exchanged` bytes, read from the caches of other workers, take beyond
+  /// an access that takes `secondsPerByte`: further away than these caches
+  /// nothing, for there it does not matter who has written.
+  double getExchangeSeconds(double exchanged, double secondsPerByte) const;
   /// Multiply-adds of one element in whose time a GEMM computes `rows` rows of
   /// `columns` sums of `terms` products: vectors lie along the rows.
   double getMultiplyAdds(double rows, double columns, double terms) const;

@@ -125,3 +125,30 @@ double shardc::rt::measureCache(WorkerPool &pool, double seconds) {
   return measureCopies(pool, seconds, size_t(64) << 10, size_t(64) << 10, 100,
                        addOne);
 }
+
+double shardc::rt::measureExchange(WorkerPool &pool, double seconds) {
+  constexpr size_t count = (size_t(64) << 10) / sizeof(float);
+  constexpr size_t line = 64 / sizeof(float), rowLines = 8;
+  std::vector<std::vector<float>> written(pool.size(),
+                                          std::vector<float>(count));
+  std::vector<std::vector<float>> read = written;
+  auto measure = [&](int from) {
+    return measureJob(pool, seconds / 2, 20, [&](int worker) {
+      for (float &value : written[worker])
+        value += 1;
+      pool.barrier();
+      const std::vector<float> &other =
+          written[(worker + from) % written.size()];
+      // Line by line down the columns, as GEMMs read rows that they add up.
+      for (size_t column = 0; column < rowLines; ++column) {
+        float *sums = &read[worker][column * line];
+        for (size_t at = column * line; at < count; at += rowLines * line)
+          for (size_t i = 0; i < line; ++i)
+            sums[i] += other[at + i];
+      }
+    });
+  };
+  double own = measure(0), others = measure(1);
+  double bytes = double(count * sizeof(float)) * pool.size();
+  return others > own ? bytes / (others - own) : 0;
+}

@@ -62,6 +62,11 @@ double measureMemoryOf(WorkerPool &pool, double seconds, size_t bytes);
 /// The same by copies of 64 KiB on each worker, which stay in its cache.
 double measureCache(WorkerPool &pool, double seconds);
 
+/// Bytes per second by which a read of what the next worker has just written,
+/// 64 KiB of each, takes longer than one of the worker's own, on all workers
+/// together; 0 if it does not.
+double measureExchange(WorkerPool &pool, double seconds);
+
 } // namespace shardc::rt
 
 #endif // SHARDC_RT_SRC_EXEC_MEASURERATES_H

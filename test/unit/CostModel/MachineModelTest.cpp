@@ -210,7 +210,7 @@ TEST(MachineFile, SaysWhatIsWrongAndWhere) {
 
 static constexpr const char *computer = R"({"device": "cpu", "computer": {
   "workers": 2, "vector_lanes": 8, "vector_terms": 2, "partial_vector_terms": 30,
-  "command_seconds": 1e-7,
+  "command_seconds": 1e-7, "piece_seconds": 6e-9, "exchange_bytes_per_second": 4e10,
   "memory_bytes_per_second": {"1048576": 1e11, "262144": 2e11, "67108864": 25e9}
 }})";
 
@@ -232,6 +232,8 @@ TEST(MachineFile, ReadsRatesOfAComputer) {
   EXPECT_EQ(rates.vectorTerms, 2);
   EXPECT_EQ(rates.partialVectorTerms, 30);
   EXPECT_EQ(rates.commandSeconds, 1e-7);
+  EXPECT_EQ(rates.pieceSeconds, 6e-9);
+  EXPECT_EQ(rates.exchangeSecondsPerByte, 1 / 4e10);
   ASSERT_EQ(rates.memory.size(), 3u);
   EXPECT_EQ(rates.memory[0].bytes, 262144);
   EXPECT_EQ(rates.memory[0].bytesPerSecond, 2e11);
@@ -259,6 +261,12 @@ TEST(MachineFile, ComputersHaveAllTheirRates) {
       {computerWith("1e-7", "-1"),
        "m.json: computer.command_seconds: expected a number from 0 to 1e+06, "
        "found -1"},
+      {computerWith("6e-9", "-1"),
+       "m.json: computer.piece_seconds: expected a number from 0 to 1e+06, "
+       "found -1"},
+      {computerWith("4e10", "0"), "m.json: computer.exchange_bytes_per_second: "
+                                  "expected a number from 1 to "
+                                  "1e+24, found 0"},
       {computerWith("\"memory_bytes_per_second\": {", "\"memory\": {"),
        "m.json: computer.memory: unknown key"},
       {computerWith("\"1048576\"", "\"1 MiB\""),
@@ -290,6 +298,26 @@ TEST(ComputerRates, MemoryIsSlowerTheMoreIsAccessedInBetween) {
   EXPECT_DOUBLE_EQ(rates.getSecondsPerByte(1048576), 1 / 1e11);
   EXPECT_DOUBLE_EQ(rates.getSecondsPerByte(67108864), 1 / 25e9);
   EXPECT_DOUBLE_EQ(rates.getSecondsPerByte(1e12), 1 / 25e9);
+}
+
+TEST(ComputerRates, OnlyCachesOfWorkersAreExchanged) {
+  ComputerRates rates = *parse(computer).computer;
+  EXPECT_DOUBLE_EQ(rates.getExchangeSeconds(100, 1 / 2e11), 100 / 4e10);
+  // From a cache that all share, some of that time has been counted.
+  EXPECT_DOUBLE_EQ(rates.getExchangeSeconds(100, 1 / 1e11),
+                   100 * (1 / 4e10 - 1 / 2e11));
+  EXPECT_EQ(rates.getExchangeSeconds(100, 1 / 1e10), 0);
+  rates.exchangeSecondsPerByte = 0;
+  EXPECT_EQ(rates.getExchangeSeconds(100, 1 / 2e11), 0);
+}
+
+TEST(MachineFile, ComputersNeedNeitherPiecesNorExchange) {
+  std::string text = computerWith("\"piece_seconds\": 6e-9, ", "");
+  const std::string exchange = "\"exchange_bytes_per_second\": 4e10,";
+  text.replace(text.find(exchange), exchange.size(), "");
+  Machine machine = parse(text);
+  EXPECT_EQ(machine.computer->pieceSeconds, 0);
+  EXPECT_EQ(machine.computer->exchangeSecondsPerByte, 0);
 }
 
 TEST(ComputerRates, VectorsOfAResultTakeTheirTime) {

@@ -304,6 +304,89 @@ func.func @f(%x: tensor<4x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"d
                    0.25 + (4 * 128 + 4 * 32) / 10.0);
 }
 
+TEST_F(SharedTimeTest, CollectivesTakeTimeForEachPiece) {
+  machine.computer->memory = {{1, 1e30}};
+  machine.computer->pieceSeconds = 1;
+  auto getPieces = [&](const char *operand, const char *axes, const char *op,
+                       const char *result) {
+    std::string text = std::string("func.func @f(%x: ") + operand +
+                       " {shardc.sharding = #shardc.sharding<@mesh, [" + axes +
+                       "]>}) -> " + result + " {\n  %0 = shardc." + op +
+                       "\n  return %0 : " + result + "\n}";
+    return estimate(text).communicationSeconds - 0.25;
+  };
+  // One result for all: of each of four peers a run for each of 8 rows.
+  EXPECT_DOUBLE_EQ(getPieces("tensor<8x2xf32>", "{}, {\"data\"}",
+                             "all_gather %x over @mesh[\"data\"] dims = [1] : "
+                             "(tensor<8x2xf32>) -> tensor<8x8xf32>",
+                             "tensor<8x8xf32>"),
+                   4 * 8);
+  // Of each of four peers one run.
+  EXPECT_DOUBLE_EQ(getPieces("tensor<2x8xf32>", "{\"data\"}, {}",
+                             "all_gather %x over @mesh[\"data\"] dims = [0] : "
+                             "(tensor<2x8xf32>) -> tensor<8x8xf32>",
+                             "tensor<8x8xf32>"),
+                   4);
+  // Four results of 8 rows, each the sum of four runs.
+  EXPECT_DOUBLE_EQ(
+      getPieces("tensor<8x8xf32>", "{\"data\"}, {}",
+                "reduce_scatter sum %x over @mesh[\"data\"] dims = [1] : "
+                "(tensor<8x8xf32>) -> tensor<8x2xf32>",
+                "tensor<8x2xf32>"),
+      4 * 8 * 4);
+  // Four results of 8 rows, a run of each in two columns of a peer.
+  EXPECT_DOUBLE_EQ(getPieces("tensor<2x8xf32>", "{\"data\"}, {}",
+                             "all_to_all %x over @mesh[\"data\"] split_dim = 1 "
+                             "concat_dim = 0 : tensor<2x8xf32> -> "
+                             "tensor<8x2xf32>",
+                             "tensor<8x2xf32>"),
+                   4 * 8);
+  EXPECT_DOUBLE_EQ(getPieces("tensor<8x2xf32>", "{}, {\"data\"}",
+                             "all_to_all %x over @mesh[\"data\"] split_dim = 0 "
+                             "concat_dim = 1 : tensor<8x2xf32> -> "
+                             "tensor<2x8xf32>",
+                             "tensor<2x8xf32>"),
+                   4 * 2 * 4);
+}
+
+TEST_F(SharedTimeTest, WorkersReadWhatOthersHaveWritten) {
+  machine.computer->memory = {{1, 10}};
+  machine.computer->exchangeSecondsPerByte = 1;
+  // Two workers read half of the bytes from each other.
+  EXPECT_DOUBLE_EQ(estimate(R"(
+func.func @f(%x: tensor<4x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"data"}, {}]>})
+    -> tensor<1x8xf32> {
+  %0 = shardc.reduce_scatter sum %x over @mesh["data"] dims = [0] : (tensor<4x8xf32>) -> tensor<1x8xf32>
+  return %0 : tensor<1x8xf32>
+})")
+                       .communicationSeconds,
+                   0.25 + (4 * 128 + 4 * 32) / 10.0 + 4 * 128 / 2);
+  // A GEMM that adds up rows reads half of its left factor on each worker, and
+  // all of the right one: half of them the other has computed. If each worker
+  // has a copy of its own, it has computed it itself.
+  const std::string gemm = R"(
+func.func @f(%x: tensor<64x8xf32> SHARDING, %y: tensor<64x64xf32>) -> tensor<8x64xf32> {
+  %0 = shardc.kernel(%x, %y) : (tensor<64x8xf32>, tensor<64x64xf32>) -> tensor<8x64xf32> {
+  ^bb0(%a: tensor<64x8xf32>, %b: tensor<64x64xf32>):
+    %1 = shardc.dot_general %a, %b contracting = [0] x [0]
+        : tensor<64x8xf32>, tensor<64x64xf32> -> tensor<8x64xf32>
+    shardc.yield %1 : tensor<8x64xf32>
+  }
+  return %0 : tensor<8x64xf32>
+})";
+  auto getSeconds = [&](const std::string &sharding) {
+    std::string text = gemm;
+    text.replace(text.find("SHARDING"), 8, sharding);
+    return estimate(text).memorySeconds;
+  };
+  const std::string split =
+      "{shardc.sharding = #shardc.sharding<@mesh, [{}, {\"data\"}]>}";
+  double once = getSeconds(""), four = getSeconds(split);
+  machine.computer->exchangeSecondsPerByte = 0;
+  EXPECT_DOUBLE_EQ(once - getSeconds(""), (2048 / 2 + 16384));
+  EXPECT_DOUBLE_EQ(four - getSeconds(split), 0);
+}
+
 TEST_F(SharedTimeTest, LoopsRepeatTheirBody) {
   TimeEstimate time = estimate(R"(
 func.func @f(%x: tensor<8x8xf32>) -> tensor<8xf32> {
