@@ -96,7 +96,10 @@ bool NestClassifier::setUpReductions(ArrayRef<Operation *> ops) {
   }
   if (lastKept < firstReduced)
     nest.kind = NestKind::Rows;
-  else if (lastReduced < firstKept)
+  else if (lastReduced < firstKept ||
+           (lastReduced < lastKept &&
+            getFactorInMemory(first.getOperand()) != first.getOperand()))
+    // Of blocks of rows, too, where they are cut out of an argument.
     nest.kind = NestKind::Columns;
   else
     return false;
@@ -140,7 +143,7 @@ bool NestClassifier::visit(Operation *op) {
   if (auto dot = dyn_cast<DotGeneralOp>(op)) {
     // Operands are read from memory.
     for (Value operand : op->getOperands())
-      if (places.count(operand))
+      if (places.count(getFactorInMemory(operand)))
         return false;
     places[dot.getResult()] = Place::Full;
     return true;

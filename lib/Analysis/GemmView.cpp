@@ -43,11 +43,48 @@ std::optional<GemmView> getGemmView(DotGeneralOp dot) {
   return view;
 }
 
+int64_t getBlocksOfRows(int64_t rows, int64_t columns, int64_t elementsOfSum) {
+  // Those of two narrow factors fill half a first-level cache.
+  constexpr int64_t mostRows = 128, leastRows = 64;
+  // Fewer are too little for several workers.
+  constexpr int64_t leastBlocks = 4;
+  // The sums of blocks are written and read beside the rows.
+  constexpr int64_t leastReadBySum = 4;
+  // A second kernel costs more than is saved on fewer elements.
+  constexpr int64_t leastElements = 1 << 14;
+  if (rows * columns < leastElements)
+    return 1;
+  for (int64_t size = mostRows; size >= leastRows; --size)
+    if (rows % size == 0)
+      return rows >= leastBlocks * size &&
+                     elementsOfSum * leastReadBySum <= size * columns
+                 ? rows / size
+                 : 1;
+  return 1;
+}
+
+/// Whether a GEMM has so many more rows, or terms, than other sides that those
+/// pass by what stays in the first-level cache: a factor or the result, or the
+/// latter for each block of terms.
+static bool isLong(const GemmView &view) {
+  constexpr int64_t leastByOther = 8, mostOther = 128;
+  auto isBesideOthers = [](int64_t side, int64_t other, int64_t another) {
+    return std::max(other, another) <= mostOther &&
+           side >= leastByOther * std::max(other, another);
+  };
+  const bool sumsRows = view.lhs.free == 1 && view.rhs.free == 1;
+  return isBesideOthers(view.m, view.n, view.k) ||
+         (sumsRows && isBesideOthers(view.k, view.m, view.n) &&
+          getBlocksOfRows(view.k, view.m + view.n, view.m * view.n) > 1);
+}
+
 bool isLargeGemm(const GemmView &view, int64_t smallElements) {
   // Multiply-adds of one GEMM from which on the library is faster, including
   // its call and the separate epilogue.
   const int64_t least =
       std::min({view.m * view.k, view.k * view.n, view.m * view.n});
+  if (least <= smallElements && isLong(view))
+    return false;
   // With fewer rows than that, the runtime merges GEMMs of several devices.
   const bool isWideEnough = std::min({view.m, view.n, view.k}) >= 64;
   const int64_t threshold =

@@ -49,6 +49,16 @@ bool movesLanesApart(Operation *op) {
   return llvm::to_vector(from) != llvm::to_vector(to);
 }
 
+Value getFactorInMemory(Value factor) {
+  auto reshape = factor.getDefiningOp<ReshapeOp>();
+  if (!reshape)
+    return factor;
+  auto argument = dyn_cast<BlockArgument>(reshape.getOperand());
+  return argument && isa<KernelOp>(argument.getOwner()->getParentOp())
+             ? Value(argument)
+             : factor;
+}
+
 std::vector<KernelNest> getKernelNests(KernelOp kernel) {
   Block &body = kernel.getBody().front();
   Operation *yield = body.getTerminator();

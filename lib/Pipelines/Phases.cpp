@@ -174,6 +174,9 @@ static void buildKernels(OpPassManager &manager, const CompileOptions &options,
   FuseKernelsPassOptions fuse;
   fuse.fewLaunches = isGpu;
   manager.addPass(createFuseKernelsPass(fuse));
+  // After fusion, whose kernels it cuts in two.
+  if (!isGpu)
+    manager.addPass(createSplitSumsPass());
 }
 
 static void buildSchedule(OpPassManager &manager, const CompileOptions &options,

@@ -33,12 +33,20 @@ struct GemmView {
 /// stride each.
 std::optional<GemmView> getGemmView(DotGeneralOp dot);
 
+/// The blocks into which a sum over `rows` rows of tensors with so many columns
+/// together is cut on CPUs, where the sum has `elementsOfSum` elements: of 128
+/// rows, or of 64 or more whose number divides `rows`. 1: it is not cut, since
+/// rows are few or the sums of blocks too large beside them.
+int64_t getBlocksOfRows(int64_t rows, int64_t columns, int64_t elementsOfSum);
+
 /// Whether the GEMM is large enough for a library call: the threshold between
 /// generated code and the runtime's packed GEMMs, or a GPU's library. An
 /// estimate: packing and a separate epilogue cost about as much as generated
 /// code loses on a million multiply-adds; on four million where a factor or the
 /// result has at most `smallElements`, which stay in the first-level cache, and
-/// no side is below 64.
+/// no side is below 64. GEMMs with such an operand and at least eight times as
+/// many rows as other sides, or as many terms of sums that
+/// `shardc-split-sums` cuts into blocks, are for generated code at any size.
 bool isLargeGemm(const GemmView &view, int64_t smallElements);
 
 } // namespace shardc

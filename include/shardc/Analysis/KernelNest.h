@@ -75,6 +75,10 @@ bool movesLanesApart(mlir::Operation *op);
 std::optional<KernelNest> classifyNest(llvm::ArrayRef<mlir::Operation *> ops,
                                        llvm::ArrayRef<mlir::Value> results);
 
+/// What has the elements of a dot_general's operand in memory, in the same
+/// order: the kernel's argument that the operand is a reshape of, or itself.
+mlir::Value getFactorInMemory(mlir::Value factor);
+
 /// The nests of a kernel's body, in order; each result of the kernel belongs to
 /// exactly one. Ops not connected by SSA edges are different nests.
 std::vector<KernelNest> getKernelNests(KernelOp kernel);

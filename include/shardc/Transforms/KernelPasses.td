@@ -165,6 +165,45 @@ def FormGemmsPass : Shardc_Pass<"form-gemms"> {
   ];
 }
 
+def SplitSumsPass : Shardc_Pass<"split-sums"> {
+  let summary = "Cut small GEMMs over many rows into blocks of rows, for CPUs";
+  let description = [{
+    Input: the output of `shardc-fuse-kernels`. Output: the same, where a kernel
+    of a GEMM that adds up over 512 rows or more of both factors, and whose
+    result is small beside them, is two: the products of blocks of rows, and
+    their sum with what follows. Blocks of rows are divided among workers as the
+    kernels are that compute the factors, whose rows are in a worker's caches.
+    For CPUs alone.
+
+    ```mlir
+    %0 = shardc.kernel(%x, %g, %w) : (tensor<1024x10xf32>, tensor<1024x32xf32>, tensor<10x32xf32>) -> tensor<10x32xf32> {
+    ^bb0(%a: tensor<1024x10xf32>, %b: tensor<1024x32xf32>, %c: tensor<10x32xf32>):
+      %1 = shardc.dot_general %a, %b contracting = [0] x [0] : tensor<1024x10xf32>, tensor<1024x32xf32> -> tensor<10x32xf32>
+      %2 = shardc.sub %c, %1 : tensor<10x32xf32>
+      shardc.yield %2 : tensor<10x32xf32>
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    %0 = shardc.kernel(%x, %g) : (tensor<1024x10xf32>, tensor<1024x32xf32>) -> tensor<8x10x32xf32> {
+    ^bb0(%a: tensor<1024x10xf32>, %b: tensor<1024x32xf32>):
+      %2 = shardc.reshape %a : tensor<1024x10xf32> -> tensor<8x128x10xf32>
+      %3 = shardc.reshape %b : tensor<1024x32xf32> -> tensor<8x128x32xf32>
+      %4 = shardc.dot_general %2, %3 batching = [0] x [0] contracting = [1] x [1] : tensor<8x128x10xf32>, tensor<8x128x32xf32> -> tensor<8x10x32xf32>
+      shardc.yield %4 : tensor<8x10x32xf32>
+    }
+    %1 = shardc.kernel(%0, %w) : (tensor<8x10x32xf32>, tensor<10x32xf32>) -> tensor<10x32xf32> {
+    ^bb0(%a: tensor<8x10x32xf32>, %c: tensor<10x32xf32>):
+      %2 = shardc.reduce sum %a dims = [0] : tensor<8x10x32xf32> -> tensor<10x32xf32>
+      %3 = shardc.sub %c, %2 : tensor<10x32xf32>
+      shardc.yield %3 : tensor<10x32xf32>
+    }
+    ```
+  }];
+}
+
 def FuseKernelsPass : Shardc_Pass<"fuse-kernels"> {
   let summary = "Outline compute into fused kernels";
   let description = [{

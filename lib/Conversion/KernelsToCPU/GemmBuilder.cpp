@@ -119,7 +119,8 @@ Value GemmBuilder::packPanel(const Index &batch, const Index &column,
       maxScratchBytes * (numLanes / baseLanes))
     return nullptr;
   Value packed = getScratch(gemm.k * width);
-  Value operand = plan.isSwapped ? dot.getLhs() : dot.getRhs();
+  Value operand =
+      getFactorInMemory(plan.isSwapped ? dot.getLhs() : dot.getRhs());
   auto load = [&](const Index &k, const Index &place, int64_t stride,
                   int64_t lanes) {
     Value from = getLinear({{batch, gemm.rhs.batch},
@@ -236,8 +237,8 @@ void GemmBuilder::buildTile(const Index &batch, const Index &row, int64_t rows,
                             Value packed) {
   const GemmView &gemm = plan.gemm;
   DotGeneralOp dot = nest.dot;
-  Value lhs = plan.isSwapped ? dot.getRhs() : dot.getLhs();
-  Value rhs = plan.isSwapped ? dot.getLhs() : dot.getRhs();
+  Value lhs = getFactorInMemory(plan.isSwapped ? dot.getRhs() : dot.getLhs());
+  Value rhs = getFactorInMemory(plan.isSwapped ? dot.getLhs() : dot.getRhs());
   Type type = getComputeType(dot.getResult());
   int64_t vectors = (columns + numLanes - 1) / numLanes;
   int64_t width = gemm.n > numLanes ? 2 * numLanes : numLanes;
@@ -314,8 +315,8 @@ void GemmBuilder::buildTile(const Index &batch, const Index &row, int64_t rows,
 void GemmBuilder::buildInnerProducts(UnitRange range) {
   const GemmView &gemm = plan.gemm;
   DotGeneralOp dot = nest.dot;
-  Value lhs = plan.isSwapped ? dot.getRhs() : dot.getLhs();
-  Value rhs = plan.isSwapped ? dot.getLhs() : dot.getRhs();
+  Value lhs = getFactorInMemory(plan.isSwapped ? dot.getRhs() : dot.getLhs());
+  Value rhs = getFactorInMemory(plan.isSwapped ? dot.getLhs() : dot.getRhs());
   Type type = getComputeType(dot.getResult());
   forEachUnit(range, [&](Index unit) {
     IndexList places = loops.delinearize(unit, {gemm.batch, gemm.n});

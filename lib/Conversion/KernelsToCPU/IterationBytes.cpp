@@ -39,8 +39,10 @@ public:
 
 private:
   void add(Value value, Need need) {
-    if (need == Need::OwnRows && !hasRows(value))
-      need = Need::Anything;
+    note(value,
+         need == Need::OwnRows && !hasRows(value) ? Need::Anything : need);
+  }
+  void note(Value value, Need need) {
     Need &known = needs.try_emplace(value, Need::Nothing).first->second;
     known = std::max(known, need);
   }
@@ -59,6 +61,10 @@ void RowNeeds::followResult(OpResult result) {
   if (need == Need::Nothing)
     return;
   Operation *op = result.getOwner();
+  // However an argument's elements are grouped, each row has as many of them.
+  if (auto reshape = dyn_cast<ReshapeOp>(op);
+      reshape && !reshape.getOperand().getDefiningOp())
+    return note(reshape.getOperand(), need);
   ShardingRule rule;
   int factor = -1;
   if (auto withRule = dyn_cast<ShardingRuleOpInterface>(op);
@@ -97,13 +103,15 @@ static int64_t getRowsPerIteration(const NestPlan &plan) {
     // With lanes along the rows there is one unit.
     return plan.units % rows == 0 ? ofUnits(plan.units / rows, 1) : 0;
   case NestKind::Columns: {
-    // Of short rows, with lanes along them.
-    SplitShape split = splitShape(nest);
-    return getNumElements(split.kept) == rows ? ofUnits(1, columnBlock) : 0;
+    // Of short rows, with lanes along them, or of blocks of rows.
+    SmallVector<int64_t> kept = splitShape(nest).kept;
+    return getLastLongDim(kept) > 0 ? ofUnits(plan.units / rows, 1)
+                                    : ofUnits(1, columnBlock);
   }
   case NestKind::Gemm:
-    if (plan.gemm.batch != 1 ||
-        rows != (plan.isSwapped ? plan.gemm.n : plan.gemm.m))
+    if (plan.gemm.batch > 1)
+      return rows == plan.gemm.batch ? ofUnits(1, 1) : 0;
+    if (rows != (plan.isSwapped ? plan.gemm.n : plan.gemm.m))
       return 0;
     return ofUnits(1, plan.isInnerProduct ? 1
                       : plan.isSwapped    ? columnBlock

@@ -28,6 +28,24 @@ func.func @small_factor(%x: tensor<256x64xf32>, %w: tensor<64x128xf32>) -> tenso
 
 // -----
 
+// So do GEMMs of any size over many rows of narrow matrices, and those that sum
+// over the rows and are cut into blocks of them; not the sum of a large result.
+
+// SMALL-LABEL: func.func @long
+// SMALL: shardc.dot_general
+// SMALL: shardc.dot_general
+// SMALL: shardc.gemm
+// CHECK-LABEL: func.func @long
+// CHECK-COUNT-3: shardc.gemm
+func.func @long(%x: tensor<8192x32xf32>, %w: tensor<32x64xf32>, %y: tensor<8192x64xf32>, %z: tensor<8192x128xf32>) -> (tensor<8192x64xf32>, tensor<32x64xf32>, tensor<64x128xf32>) {
+  %0 = shardc.dot_general %x, %w contracting = [1] x [0] : tensor<8192x32xf32>, tensor<32x64xf32> -> tensor<8192x64xf32>
+  %1 = shardc.dot_general %x, %y contracting = [0] x [0] : tensor<8192x32xf32>, tensor<8192x64xf32> -> tensor<32x64xf32>
+  %2 = shardc.dot_general %y, %z contracting = [0] x [0] : tensor<8192x64xf32>, tensor<8192x128xf32> -> tensor<64x128xf32>
+  return %0, %1, %2 : tensor<8192x64xf32>, tensor<32x64xf32>, tensor<64x128xf32>
+}
+
+// -----
+
 // Not if all are larger, it has four million, or rows are few.
 
 // SMALL-LABEL: func.func @no_small_factor

@@ -1,0 +1,95 @@
+// RUN: shardc-opt %s --shardc-split-sums | FileCheck %s
+// RUN: shardc-opt %s --shardc-split-sums --shardc-lower-kernels | FileCheck %s --check-prefix=CODE
+
+shardc.mesh @mesh <["data" = 1]>
+
+// Products of blocks of rows and sums of the rows of blocks, both divided by
+// rows; then one kernel of sums with what followed.
+// CHECK-LABEL: func @gradients
+// CHECK: %[[BLOCKS:.*]] = shardc.kernel(%arg0, %arg1) {{.*}} -> tensor<8x10x32xf32> {
+// CHECK: shardc.reshape %{{.*}} : tensor<1024x10xf32> -> tensor<8x128x10xf32>
+// CHECK: shardc.reshape %{{.*}} : tensor<1024x32xf32> -> tensor<8x128x32xf32>
+// CHECK: shardc.dot_general {{.*}} batching = [0] x [0] contracting = [1] x [1]
+// CHECK: %[[ROWS:.*]] = shardc.kernel(%arg1) {{.*}} -> tensor<8x32xf32> {
+// CHECK: shardc.reduce sum %{{.*}} dims = [1] : tensor<8x128x32xf32> -> tensor<8x32xf32>
+// CHECK: shardc.kernel(%[[BLOCKS]], %arg2, %[[ROWS]], %arg3)
+// CHECK: shardc.reduce sum %{{.*}} dims = [0] : tensor<8x10x32xf32> -> tensor<10x32xf32>
+// CHECK: shardc.sub
+// CHECK: shardc.reduce sum %{{.*}} dims = [0] : tensor<8x32xf32> -> tensor<32xf32>
+// CHECK: shardc.sub
+// CODE-LABEL: func @gradients
+// CODE: shardc.kernel(%arg0, %arg1) {{{.*}}bytes = array<i64: 10240, 32768, 2560>{{.*}}extent = 4
+// CODE: shardc.kernel(%arg1) {{{.*}}bytes = array<i64: 32768, 256>{{.*}}extent = 4
+func.func @gradients(%x: tensor<1024x10xf32>, %g: tensor<1024x32xf32>, %w: tensor<10x32xf32>, %b: tensor<32xf32>)
+    -> (tensor<10x32xf32>, tensor<32xf32>) {
+  %0 = shardc.kernel(%x, %g, %w) : (tensor<1024x10xf32>, tensor<1024x32xf32>, tensor<10x32xf32>) -> tensor<10x32xf32> {
+  ^bb0(%a: tensor<1024x10xf32>, %c: tensor<1024x32xf32>, %d: tensor<10x32xf32>):
+    %2 = shardc.dot_general %a, %c contracting = [0] x [0] : tensor<1024x10xf32>, tensor<1024x32xf32> -> tensor<10x32xf32>
+    %3 = shardc.sub %d, %2 : tensor<10x32xf32>
+    shardc.yield %3 : tensor<10x32xf32>
+  }
+  %1 = shardc.kernel(%g, %b) : (tensor<1024x32xf32>, tensor<32xf32>) -> tensor<32xf32> {
+  ^bb0(%a: tensor<1024x32xf32>, %d: tensor<32xf32>):
+    %2 = shardc.reduce sum %a dims = [0] : tensor<1024x32xf32> -> tensor<32xf32>
+    %3 = shardc.sub %d, %2 : tensor<32xf32>
+    shardc.yield %3 : tensor<32xf32>
+  }
+  return %0, %1 : tensor<10x32xf32>, tensor<32xf32>
+}
+
+// A square: the same factor twice. What waits for a sum is not put off.
+// CHECK-LABEL: func @square
+// CHECK: shardc.kernel(%arg0) {{.*}} -> tensor<8x10x10xf32> {
+// CHECK: ^bb0(%[[X:.*]]: tensor<1000x10xf32>):
+// CHECK: shardc.reshape %[[X]] : tensor<1000x10xf32> -> tensor<8x125x10xf32>
+// CHECK: shardc.reshape %[[X]]
+// CHECK: %[[FIRST:.*]] = shardc.kernel
+// CHECK: shardc.all_reduce sum %[[FIRST]]
+// CHECK: shardc.kernel(%arg0) {{.*}} -> tensor<8x10x10xf32> {
+// CHECK: %[[SECOND:.*]] = shardc.kernel
+// CHECK: shardc.neg
+// CHECK: return %{{.*}}, %[[SECOND]]
+func.func @square(%x: tensor<1000x10xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>) {
+  %0 = shardc.kernel(%x) : (tensor<1000x10xf32>) -> tensor<10x10xf32> {
+  ^bb0(%a: tensor<1000x10xf32>):
+    %3 = shardc.dot_general %a, %a contracting = [0] x [0] : tensor<1000x10xf32>, tensor<1000x10xf32> -> tensor<10x10xf32>
+    shardc.yield %3 : tensor<10x10xf32>
+  }
+  %1 = shardc.all_reduce sum %0 over @mesh["data"] : (tensor<10x10xf32>) -> tensor<10x10xf32>
+  %2 = shardc.kernel(%x) : (tensor<1000x10xf32>) -> tensor<10x10xf32> {
+  ^bb0(%a: tensor<1000x10xf32>):
+    %3 = shardc.dot_general %a, %a contracting = [0] x [0] : tensor<1000x10xf32>, tensor<1000x10xf32> -> tensor<10x10xf32>
+    %4 = shardc.neg %3 : tensor<10x10xf32>
+    shardc.yield %4 : tensor<10x10xf32>
+  }
+  return %1, %2 : tensor<10x10xf32>, tensor<10x10xf32>
+}
+
+// Few rows, a large result, columns of one factor, and no divisor of the rows.
+// CHECK-LABEL: func @whole
+// CHECK-NOT: shardc.reshape
+// CHECK: return
+func.func @whole(%few: tensor<384x64xf32>, %wide: tensor<1024x512xf32>, %thin: tensor<32x1024xf32>, %x: tensor<1024x32xf32>, %prime: tensor<1021x32xf32>)
+    -> (tensor<64x64xf32>, tensor<512x512xf32>, tensor<32x32xf32>, tensor<32xf32>) {
+  %0 = shardc.kernel(%few) : (tensor<384x64xf32>) -> tensor<64x64xf32> {
+  ^bb0(%a: tensor<384x64xf32>):
+    %4 = shardc.dot_general %a, %a contracting = [0] x [0] : tensor<384x64xf32>, tensor<384x64xf32> -> tensor<64x64xf32>
+    shardc.yield %4 : tensor<64x64xf32>
+  }
+  %1 = shardc.kernel(%wide) : (tensor<1024x512xf32>) -> tensor<512x512xf32> {
+  ^bb0(%a: tensor<1024x512xf32>):
+    %4 = shardc.dot_general %a, %a contracting = [0] x [0] : tensor<1024x512xf32>, tensor<1024x512xf32> -> tensor<512x512xf32>
+    shardc.yield %4 : tensor<512x512xf32>
+  }
+  %2 = shardc.kernel(%thin, %x) : (tensor<32x1024xf32>, tensor<1024x32xf32>) -> tensor<32x32xf32> {
+  ^bb0(%a: tensor<32x1024xf32>, %c: tensor<1024x32xf32>):
+    %4 = shardc.dot_general %a, %c contracting = [1] x [0] : tensor<32x1024xf32>, tensor<1024x32xf32> -> tensor<32x32xf32>
+    shardc.yield %4 : tensor<32x32xf32>
+  }
+  %3 = shardc.kernel(%prime) : (tensor<1021x32xf32>) -> tensor<32xf32> {
+  ^bb0(%a: tensor<1021x32xf32>):
+    %4 = shardc.reduce sum %a dims = [0] : tensor<1021x32xf32> -> tensor<32xf32>
+    shardc.yield %4 : tensor<32xf32>
+  }
+  return %0, %1, %2, %3 : tensor<64x64xf32>, tensor<512x512xf32>, tensor<32x32xf32>, tensor<32xf32>
+}
