@@ -263,12 +263,13 @@ template <int lanes, int rows, int vectors, bool rowsAreAdjacent, Use use>
 multiplyStrip(int64_t terms, const MicroFactors &factors, const MicroTile &tile,
               void (*store)(const float *, int, int, const MicroTile &)) {
   constexpr int width = lanes * vectors;
+  const int64_t ofPanel = use == Use::Sum ? terms * factors.addends : terms;
   float sums[rows * width];
   for (int64_t panel = 0; panel < tile.panels; ++panel) {
     int64_t column = panel * width;
     float *c = tile.c + column * tile.cColumn;
     if (multiplyPanels<lanes, rows, vectors, rowsAreAdjacent, use>(
-            terms, factors, tile, factors.b + column * terms, c, sums))
+            terms, factors, tile, factors.b + column * ofPanel, c, sums))
       continue;
     MicroTile part = tile;
     part.c = c;

@@ -69,7 +69,7 @@ PackedGemm::PackedGemm(const GemmCommand &gemm, GemmCalls calls,
   if (m == 0 || n == 0)
     return;
   chooseOrientation();
-  alongRows = addends == 1 && k <= maxTermsAlongRows;
+  alongRows = k <= maxTermsAlongRows && (addends == 1 || blocks == 1);
   chooseTiles(calls);
 }
 
@@ -400,7 +400,7 @@ void PackedGemm::multiplyRows(const Tile &tile, Range rows,
   const Panels &ofRows = tile.rows, &ofColumns = tile.columns;
   Range terms = termsOf(0);
   int64_t first = ofColumns.begin(columns.begin), last = columns.end - 1;
-  const float *b = tile.packedB ? tile.packedB + first * gemm.k : tile.ownB;
+  const float *b = tile.packedB ? tile.packedB + first * k : tile.ownB;
   if (!tile.packedB && rows.begin == 0)
     packRounded(
         [&](int64_t addend) {
@@ -410,13 +410,13 @@ void PackedGemm::multiplyRows(const Tile &tile, Range rows,
         ofColumns, columns, terms, tile.ownB);
   int64_t width = kernels->maxColumns();
   int64_t full = columns.size() - (ofColumns.size(last) < width);
-  MicroFactors factors{nullptr, nullptr, 1, 0, 0};
+  MicroFactors factors{nullptr, nullptr, 1, 0, 0, addends};
   MicroTile result = tile.result;
   result.adds = gemm.accumulate;
   auto multiply = [&](int64_t i, int64_t j, int64_t panels) {
     int64_t row = ofRows.begin(i), height = ofRows.size(i);
     int64_t column = ofColumns.begin(j), packedWidth = ofColumns.packedSize(j);
-    factors.b = b + (column - first) * gemm.k;
+    factors.b = b + (column - first) * k;
     factors.bTerm = packedWidth;
     result.c = tile.result.c + row * result.cRow + column * result.cColumn;
     if (tile.result.bias)
@@ -424,8 +424,9 @@ void PackedGemm::multiplyRows(const Tile &tile, Range rows,
           tile.result.bias + row * result.biasRow + column * result.biasColumn;
     result.columns = ofColumns.size(j);
     result.panels = panels;
-    kernels->kernel(MicroKernels::Use::Packed, height, packedWidth,
-                    factors.aRow == 1)(k, factors, result);
+    kernels->kernel(
+        addends > 1 ? MicroKernels::Use::Sum : MicroKernels::Use::Packed,
+        height, packedWidth, factors.aRow == 1)(gemm.k, factors, result);
   };
   for (int64_t i = rows.begin; i < rows.end; ++i) {
     chooseRows(tile, terms, rows, i, true, factors);
