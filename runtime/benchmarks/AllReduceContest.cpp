@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "backends/cpu/Gemm.h"
+#include "base/Memory.h"
 #include "collectives/BetweenProcesses.h"
 #include "comm/MpiTransport.h"
 
@@ -129,14 +130,20 @@ static absl::Status measure(Transport &transport, Collectives &collectives,
                             const Arguments &arguments) {
   const int64_t elements = bytes / sizeof(float);
   const int own = transport.rank(), size = transport.size();
-  std::vector<float> in(elements), out(elements), byMpi(elements);
+  std::vector<float> in(elements), byMpi(elements);
+  // As an executor has its memory.
+  Memory memory;
+  if (!memory.allocateVisible(2 * bytes))
+    return absl::ResourceExhaustedError("out of memory");
+  auto *ownIn = reinterpret_cast<float *>(memory.get()),
+       *out = ownIn + elements;
   for (int64_t i = 0; i < elements; ++i)
-    in[i] = own + i % 5;
+    ownIn[i] = in[i] = own + i % 5;
   CollectiveTensor tensor{DType::F32, {elements}, {elements}, 0, -1, {}, {}};
   tensor.in.resize(size);
   tensor.out.resize(size);
-  tensor.in[own] = in.data();
-  tensor.out[own] = out.data();
+  tensor.in[own] = ownIn;
+  tensor.out[own] = out;
   Mesh mesh({{"d", size}});
   auto prepared = collectives.prepare(
       mesh, {CollectiveKind::AllReduce, Reduction::Sum, {0}, {}, {tensor}});
@@ -170,7 +177,7 @@ static absl::Status measure(Transport &transport, Collectives &collectives,
     computing.push_back(secondsOf(1, compute));
     both.push_back(secondsOf(1, together));
   }
-  if (status.ok() && out != byMpi)
+  if (status.ok() && !std::equal(byMpi.begin(), byMpi.end(), out))
     status = absl::InternalError("other sums than those of MPI");
   if (!status.ok())
     return status;

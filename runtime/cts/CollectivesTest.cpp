@@ -419,7 +419,8 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Mpi, CollectivesTest,
     testing::Combine(
-        testing::Values(&test::createMpiCollectives),
+        testing::Values(&test::createMpiCollectives,
+                        &test::createSeenMpiCollectives),
         testing::Values(std::vector<int64_t>{2}, std::vector<int64_t>{3},
                         std::vector<int64_t>{4}, std::vector<int64_t>{5},
                         std::vector<int64_t>{6}, std::vector<int64_t>{8},

@@ -12,6 +12,8 @@ namespace shardc::rt::test {
 /// results of the others. Null without mpirun, and where the mesh has fewer
 /// devices than there are processes.
 std::unique_ptr<Collectives> createMpiCollectives(const Mesh &mesh);
+/// The same, reading what the other processes have in place.
+std::unique_ptr<Collectives> createSeenMpiCollectives(const Mesh &mesh);
 
 } // namespace shardc::rt::test
 

@@ -3,6 +3,7 @@
 #include "TestPlan.h"
 #include "ThreadRanks.h"
 
+#include "base/Memory.h"
 #include "collectives/BetweenProcesses.h"
 #include "exec/CpuExecutor.h"
 #include "shardc-rt/Context.h"
@@ -233,150 +234,168 @@ TEST(OverlapTest, SmallAllReducesTakeOneRoundOfMessages) {
       });
 }
 
-// On one host a large all-reduce is done in pieces of about 2 MiB, of tensors
-// of any sizes, with the bits of one that is not.
-TEST(OverlapTest, LargeAllReducesOnOneHostAreDoneInPieces) {
-  for (int size : {2, 3})
-    for (bool isInPlace : {false, true})
-      runRanks(size, [&](ThreadTransport &transport) {
-        const int own = transport.rank();
-        auto collectives = createCollectivesBetweenProcesses(transport);
-        auto fill = [&](std::vector<Tensor> &tensors) {
-          for (size_t t = 0; t < tensors.size(); ++t)
-            for (size_t i = 0; i < tensors[t].in[own].size(); ++i)
-              tensors[t].in[own][i] =
-                  std::sin(float(i + 7 * t)) * float(own * own + 1);
-        };
-        std::vector<std::vector<float>> results[2];
-        for (bool inPieces : {false, true}) {
-          std::vector<Tensor> tensors;
-          CollectiveSpec spec{
-              CollectiveKind::AllReduce, Reduction::Sum, {0}, {}, {}};
-          for (int64_t elements : {7, 2000003, 300, 400000, 1})
-            tensors.emplace_back(size, own, elements, elements);
-          for (Tensor &tensor : tensors) {
-            if (isInPlace)
-              tensor.tensor.out[own] = tensor.in[own].data();
-            spec.tensors.push_back(tensor.tensor);
-          }
-          transport.areOnOneHost = inPieces;
-          auto prepared = collectives->prepare(Mesh({{"d", size}}), spec);
-          ASSERT_TRUE(prepared.ok()) << prepared.status();
-          for (int run = 0; run < 2; ++run) {
-            fill(tensors);
-            const int before = transport.numSent;
-            runTasks((*prepared)->start());
-            runTasks(prepared->get());
-            // 9.6 MB: a piece has operands and sums for each of the others.
-            if (inPieces) {
-              EXPECT_GE(transport.numSent - before, 4 * 2 * (size - 1));
-            }
-          }
-          EXPECT_EQ(transport.inFlight, 0);
-          for (Tensor &tensor : tensors)
-            results[inPieces].push_back(isInPlace ? tensor.in[own]
-                                                  : tensor.out[own]);
-        }
-        EXPECT_TRUE(results[0] == results[1]);
-      });
-}
+namespace {
 
-// Several devices of each process: those that are a node of the tree are
-// reduced before their piece, or have been, and results are copied to all.
-TEST(OverlapTest, PiecesHaveTheOperandsOfAllDevices) {
+/// Operands and results of this process, in memory that others see or not.
+struct Places {
+  Places(bool areSeen, int64_t bytes) {
+    bool isThere =
+        areSeen ? memory.allocateVisible(bytes) : memory.allocate(bytes);
+    EXPECT_TRUE(isThere);
+  }
+  char *take(int64_t bytes) {
+    char *place = memory.get() + used;
+    used += (bytes + 63) / 64 * 64;
+    return place;
+  }
+
+  Memory memory;
+  int64_t used = 0;
+};
+
+} // namespace
+
+// On one host the messages of a large collective say no more than how far a
+// process has come. The bits are those of a collective that sends its operands,
+// for all kinds, in and out of place, with several devices of each process.
+TEST(OverlapTest, LargeCollectivesOnOneHostAreReadInPlace) {
   struct Case {
+    CollectiveKind kind;
     int devices, processes;
-    DType dtype;
-    bool isInPlace, isReduced;
+    DType dtype = DType::F32;
+    bool isInPlace = false, isReduced = false;
   };
+  const CollectiveKind sum = CollectiveKind::AllReduce;
   // Of 6 devices no process of two has a node.
-  for (const Case &one : {Case{4, 2, DType::F32, false, false},
-                          {4, 2, DType::F32, true, false},
-                          {4, 2, DType::F32, false, true},
-                          {6, 2, DType::F32, true, false},
-                          {6, 3, DType::F32, false, true},
-                          {4, 2, DType::BF16, true, false}})
+  for (const Case &one : {Case{sum, 2, 2},
+                          {sum, 3, 3, DType::F32, true},
+                          {sum, 4, 2},
+                          {sum, 4, 2, DType::F32, true},
+                          {sum, 4, 2, DType::F32, false, true},
+                          {sum, 6, 2, DType::F32, true},
+                          {sum, 6, 3, DType::F32, false, true},
+                          {sum, 4, 2, DType::BF16, true},
+                          {CollectiveKind::ReduceScatter, 4, 2},
+                          {CollectiveKind::AllGather, 4, 2},
+                          {CollectiveKind::AllGather, 3, 3},
+                          {CollectiveKind::CollectivePermute, 4, 2}})
     runRanks(one.processes, [&](ThreadTransport &transport) {
+      transport.areOnOneHost = true;
       auto collectives = createCollectivesBetweenProcesses(transport);
       const DeviceRange local =
           devicesOfProcess(one.devices, transport.rank(), one.processes);
-      const int64_t elements = 3000001;
-      const size_t bytes = elements * byteSize(one.dtype);
+      const int64_t width = byteSize(one.dtype), elements = 60060;
+      CollectiveTensor tensor;
+      tensor.dtype = one.dtype;
+      tensor.isReduced = one.isReduced;
+      tensor.inShape = tensor.outShape = {elements};
+      if (one.kind == CollectiveKind::AllGather)
+        tensor.outShape = {elements * one.devices};
+      if (one.kind == CollectiveKind::ReduceScatter)
+        tensor.outShape = {elements / one.devices};
+      const int64_t outBytes = numElements(tensor.outShape) * width;
       std::vector<std::vector<char>> results[2];
-      for (bool inPieces : {false, true}) {
-        transport.areOnOneHost = inPieces;
-        std::vector<std::vector<char>> in(one.devices), out(one.devices);
-        CollectiveTensor tensor;
-        tensor.dtype = one.dtype;
-        tensor.inShape = tensor.outShape = {elements};
-        tensor.in.resize(one.devices);
-        tensor.out.resize(one.devices);
-        tensor.isReduced = one.isReduced;
+      for (bool areSeen : {false, true}) {
+        Places places(areSeen,
+                      one.devices * (elements * width + outBytes + 128));
+        tensor.in.assign(one.devices, nullptr);
+        tensor.out.assign(one.devices, nullptr);
         for (int64_t device = local.first; device < local.last; ++device) {
-          const int64_t holder = one.isReduced ? local.first : device;
-          if (holder == device) {
-            in[device].resize(bytes);
-            for (int64_t i = 0; i < elements; ++i) {
-              float value = std::sin(float(i + 5 * device)) * float(device + 1);
-              if (one.dtype == DType::F32)
-                std::memcpy(&in[device][4 * i], &value, 4);
-              else // The upper half, as small-endian machines have it.
-                std::memcpy(&in[device][2 * i],
-                            reinterpret_cast<char *>(&value) + 2, 2);
-            }
+          const bool isHolder = !one.isReduced || device == local.first;
+          char *in = isHolder ? places.take(elements * width) : nullptr;
+          for (int64_t i = 0; in && i < elements; ++i) {
+            float value = std::sin(float(i + 5 * device)) * float(device + 1);
+            // Of bf16 the upper half, as small-endian machines have it.
+            std::memcpy(in + i * width,
+                        reinterpret_cast<char *>(&value) + 4 - width, width);
           }
-          out[device].resize(bytes);
-          tensor.in[device] = in[holder].data();
-          tensor.out[device] =
-              one.isInPlace ? in[device].data() : out[device].data();
+          tensor.in[device] = isHolder ? in : tensor.in[local.first];
+          tensor.out[device] = one.isInPlace ? in : places.take(outBytes);
         }
-        auto prepared = collectives->prepare(
-            Mesh({{"d", one.devices}}),
-            {CollectiveKind::AllReduce, Reduction::Sum, {0}, {}, {tensor}});
+        CollectiveSpec spec{one.kind, Reduction::Sum, {0}, {}, {tensor}};
+        if (one.kind == CollectiveKind::CollectivePermute) {
+          spec.targetAxes = {0};
+          for (int i = 0; i < one.devices; ++i)
+            spec.sources.push_back((i + 1) % one.devices);
+        }
+        auto prepared =
+            collectives->prepare(Mesh({{"d", one.devices}}), std::move(spec));
         ASSERT_TRUE(prepared.ok()) << prepared.status();
-        const int before = transport.numSent;
+        transport.numSent = transport.bytesSent = 0;
         runTasks((*prepared)->start());
         runTasks(prepared->get());
         EXPECT_EQ(transport.inFlight, 0);
-        if (inPieces) {
-          EXPECT_GE(transport.numSent - before, 2 * 2);
+        if (areSeen) {
+          EXPECT_EQ(transport.bytesSent, transport.numSent);
+        } else {
+          EXPECT_GT(transport.bytesSent, 10000);
         }
-        for (int64_t device = local.first; device < local.last; ++device)
-          results[inPieces].push_back(one.isInPlace ? in[device] : out[device]);
+        for (int64_t device = local.first; device < local.last; ++device) {
+          auto *out = static_cast<const char *>(tensor.out[device]);
+          results[areSeen].emplace_back(out, out + outBytes);
+        }
       }
       EXPECT_TRUE(results[0] == results[1]);
-      for (const std::vector<char> &result : results[1])
-        EXPECT_TRUE(result == results[1][0]);
     });
 }
 
-// What overlaps at another place would be overwritten by a piece before it.
-TEST(OverlapTest, AnAllReduceIntoAShiftedPlaceIsDoneAtOnce) {
+// A process must not write what others still read: they are sent operands that
+// overlap results, and those of groups that divide their elements differently.
+TEST(OverlapTest, OperandsThatAreOverwrittenAreSent) {
   runRanks(2, [&](ThreadTransport &transport) {
     const int own = transport.rank();
-    const int64_t elements = 1200000, shift = 600000;
-    auto collectives = createCollectivesBetweenProcesses(transport);
     transport.areOnOneHost = true;
-    Tensor tensor(2, own, elements + shift, 0);
-    std::vector<float> &memory = tensor.in[own];
-    tensor.tensor.inShape = tensor.tensor.outShape = {elements};
-    // In one of the processes.
-    std::vector<float> apart(elements);
-    tensor.tensor.in[own] = memory.data() + (own == 0 ? shift : 0);
-    tensor.tensor.out[own] = own == 0 ? memory.data() : apart.data();
+    auto collectives = createCollectivesBetweenProcesses(transport);
+    const int64_t elements = 120000, shift = 60000;
+    Places places(/*areSeen=*/true, 4 * (elements + shift) * 4);
+    auto run = [&](const Mesh &mesh, const CollectiveTensor &tensor,
+                   std::vector<int> axes) {
+      auto prepared = collectives->prepare(
+          mesh,
+          {CollectiveKind::AllReduce, Reduction::Sum, axes, {}, {tensor}});
+      ASSERT_TRUE(prepared.ok()) << prepared.status();
+      transport.bytesSent = 0;
+      runTasks((*prepared)->start());
+      runTasks(prepared->get());
+      EXPECT_GT(transport.bytesSent, 100000);
+    };
+    // In one of the processes a shifted place.
+    auto *memory =
+        reinterpret_cast<float *>(places.take((elements + shift) * 4));
+    float *in = memory + (own == 0 ? shift : 0),
+          *out = own == 0
+                     ? memory
+                     : reinterpret_cast<float *>(places.take(elements * 4));
     for (int64_t i = 0; i < elements; ++i)
-      memory[i + (own == 0 ? shift : 0)] = float(i % 1000 + own);
-    CollectiveSpec spec{
-        CollectiveKind::AllReduce, Reduction::Sum, {0}, {}, {tensor.tensor}};
-    auto prepared = collectives->prepare(Mesh({{"d", 2}}), spec);
-    ASSERT_TRUE(prepared.ok()) << prepared.status();
-    transport.numSent = 0;
-    runTasks((*prepared)->start());
-    runTasks(prepared->get());
-    EXPECT_EQ(transport.numSent, 2);
-    const float *result = static_cast<float *>(tensor.tensor.out[own]);
+      in[i] = float(i % 1000 + own);
+    CollectiveTensor tensor{DType::F32, {elements}, {elements}, 0, -1, {}, {}};
+    tensor.in.resize(2);
+    tensor.out.resize(2);
+    tensor.in[own] = in;
+    tensor.out[own] = out;
+    run(Mesh({{"d", 2}}), tensor, {0});
     for (int64_t i = 0; i < elements; ++i)
-      ASSERT_EQ(result[i], float(i % 1000 * 2 + 1));
+      ASSERT_EQ(out[i], float(i % 1000 * 2 + 1));
+
+    // Devices 0 and 1, of process 0, have one operand and one result, devices
+    // 2 and 3 have two: of the second group process 1 has the only new result.
+    CollectiveTensor shared{DType::F32, {elements}, {elements}, 0, -1, {}, {}};
+    shared.in.resize(4);
+    shared.out.resize(4);
+    for (int device : {2 * own, 2 * own + 1})
+      if (own == 1 || device == 0) {
+        auto *place = reinterpret_cast<float *>(places.take(elements * 4));
+        std::fill_n(place, elements, float(device + 1));
+        shared.in[device] = shared.out[device] = place;
+      } else {
+        shared.in[device] = shared.in[0];
+        shared.out[device] = shared.out[0];
+      }
+    run(Mesh({{"d", 2}, {"m", 2}}), shared, {0});
+    for (int device : {2 * own, 2 * own + 1})
+      for (int64_t i = 0; i < elements; i += 999)
+        EXPECT_EQ(static_cast<float *>(shared.out[device])[i],
+                  device == 3 ? 5 : 4);
   });
 }
 

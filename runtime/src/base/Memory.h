@@ -3,9 +3,8 @@
 #ifndef SHARDC_RT_SRC_BASE_MEMORY_H
 #define SHARDC_RT_SRC_BASE_MEMORY_H
 
-#include <algorithm>
 #include <cstdint>
-#include <sys/mman.h>
+#include <optional>
 #include <utility>
 
 namespace shardc::rt {
@@ -19,30 +18,14 @@ public:
         first(std::exchange(other.first, nullptr)),
         bytes(std::exchange(other.bytes, 0)) {}
   Memory &operator=(Memory &&) = delete;
-  ~Memory() {
-    if (bytes > 0)
-      munmap(data, bytes);
-  }
+  ~Memory();
 
   /// Returns whether there is enough. A page is allocated near the thread that
   /// first accesses it.
-  bool allocate(uint64_t count) {
-    constexpr uint64_t unit = uint64_t(2) << 20;
-    // A large page begins at a multiple of its size.
-    uint64_t wanted = (std::max<uint64_t>(count, 1) + unit - 1) / unit * unit;
-    void *mapped = mmap(nullptr, wanted + unit, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED)
-      return false;
-    data = static_cast<char *>(mapped);
-    bytes = wanted + unit;
-    first = data + (unit - reinterpret_cast<uintptr_t>(data) % unit) % unit;
-    // What is behind the last whole one is small beside many, and would cost
-    // another.
-    constexpr uint64_t many = 8 * unit;
-    madvise(first, count < many ? wanted : count / unit * unit, MADV_HUGEPAGE);
-    return true;
-  }
+  bool allocate(uint64_t count);
+  /// The same, in pages that other processes of this host can map
+  /// (`VisibleMemory`), if the system allows it.
+  bool allocateVisible(uint64_t count);
 
   /// Allocates the pages of the first `count` bytes now.
   void touch(uint64_t count) {
@@ -54,7 +37,41 @@ public:
   char *get() const { return first; }
 
 private:
+  bool reserve(uint64_t count);
+
   char *data = nullptr, *first = nullptr;
+  uint64_t bytes = 0;
+};
+
+/// How another process of the host finds a byte of visible memory. Plain, to be
+/// sent.
+struct VisiblePlace {
+  int64_t process, descriptor; ///< Of whose file it is.
+  uint64_t device, file;       ///< What that file is, wherever it is found.
+  uint64_t bytes;              ///< Of the file.
+  uint64_t offset;             ///< In there.
+};
+
+/// Where `address` is, if it is in visible memory of this process.
+std::optional<VisiblePlace> visiblePlace(const void *address);
+
+/// Visible memory of another process, to be read here. It stays readable when
+/// that process has ended.
+class VisibleMemory {
+public:
+  VisibleMemory() = default;
+  VisibleMemory(VisibleMemory &&other) noexcept
+      : first(std::exchange(other.first, nullptr)), bytes(other.bytes) {}
+  VisibleMemory &operator=(VisibleMemory &&) = delete;
+  ~VisibleMemory();
+
+  /// All of the memory that `place` is in, while that process has it. Returns
+  /// whether this process may see it.
+  bool map(const VisiblePlace &place);
+  char *get() const { return first; }
+
+private:
+  char *first = nullptr;
   uint64_t bytes = 0;
 };
 

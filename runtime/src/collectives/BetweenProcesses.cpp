@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 
 #include <cstring>
+#include <deque>
 #include <map>
 #include <set>
 #include <tuple>
@@ -34,6 +35,10 @@ struct Copies {
   std::vector<std::vector<int64_t>> in, out;
   /// Whether no operand or result overlaps another one at another place.
   bool areApart = true;
+  /// Where this process sees operands and results of other processes; empty:
+  /// they send what others need of them.
+  std::vector<std::vector<char *>> seenIn, seenOut;
+  bool areSeen() const { return !seenIn.empty(); }
 };
 
 /// The nodes of a reduction whose operands are in one process, which may reduce
@@ -48,13 +53,9 @@ std::vector<TreeNode> nodesOf(const CollectiveSpec &spec,
       });
 }
 
-/// The most bytes, of the nodes of a group, that all its processes get. To
-/// send more twice in parts takes less time than to send all of it once.
-constexpr int64_t mostSmallBytes = 32 << 10;
-
 /// Whether a collective takes the time of its messages rather than that of its
-/// bytes. The same in all processes.
-bool isSmall(const Mesh &mesh, const CollectiveSpec &spec) {
+/// bytes, of which it has at most `mostSmall`. The same in all processes.
+bool isSmall(const Mesh &mesh, const CollectiveSpec &spec, int64_t mostSmall) {
   int64_t most = 0;
   for (const std::vector<int64_t> &group : mesh.groups(spec.axes)) {
     int64_t bytes = 0;
@@ -63,30 +64,30 @@ bool isSmall(const Mesh &mesh, const CollectiveSpec &spec) {
                nodesOf(spec, tensor, group).size();
     most = std::max(most, bytes);
   }
-  return most <= mostSmallBytes;
+  return most <= mostSmall;
 }
 
-/// Prepares one collective, or a piece of one.
+/// Prepares one collective.
 class CollectiveBuilder {
 public:
-  /// Adds messages to those of operands and of results.
+  /// Adds messages to those of operands, of results, and to those that say that
+  /// both have been read in place.
   CollectiveBuilder(const Mesh &mesh, CollectiveSpec spec, Copies copies,
-                    int own, std::shared_ptr<ExchangeBuilder> operandsSent,
-                    std::shared_ptr<ExchangeBuilder> resultsSent)
+                    bool isSmall, int own,
+                    std::shared_ptr<ExchangeBuilder> operandsSent,
+                    std::shared_ptr<ExchangeBuilder> resultsSent,
+                    std::shared_ptr<ExchangeBuilder> readsSent)
       : mesh(mesh), spec(std::move(spec)), sharing(std::move(copies)),
         groups(mesh.groups(this->spec.axes)),
-        shards(mesh.numShards(this->spec.axes)), own(own),
+        shards(mesh.numShards(this->spec.axes)), isSmall(isSmall), own(own),
         processOf(this->spec.processes), operandsSent(std::move(operandsSent)),
-        resultsSent(std::move(resultsSent)) {
+        resultsSent(std::move(resultsSent)), readsSent(std::move(readsSent)) {
     plan();
   }
 
-  /// The rounds of a collective, once all that share messages have been
-  /// planned. Its pieces follow one another: the results of one travel with the
-  /// operands of the next. `starts`: it starts its own messages; else another
-  /// collective does.
-  static std::unique_ptr<PreparedCollective>
-  build(std::vector<CollectiveBuilder> &pieces, bool starts);
+  /// The rounds of the collective, once all that share messages have been
+  /// planned. Of those that do the last one starts them.
+  std::unique_ptr<PreparedCollective> build(bool isLast);
 
 private:
   void plan();
@@ -104,20 +105,30 @@ private:
   void keepOperands();
   Place sourceFor(int to, size_t tensor, int64_t device, const Region &part,
                   Place into = {});
-  /// The part of the operand of `device`, in this process.
-  Place operandPart(const CollectiveTensor &tensor, int64_t device,
-                    const Region &part) const {
-    return {static_cast<char *>(const_cast<void *>(tensor.in[device])),
+  /// Process `to` reads what `from` has, once a message of `exchange` says that
+  /// it is complete.
+  void addRead(ExchangeBuilder &exchange, int from, int to) {
+    exchange.addSignal(from, to);
+    readsSent->addSignal(to, from);
+  }
+  /// The part of the operand of `device`, in this process or seen by it.
+  Place operandPart(size_t number, int64_t device, const Region &part) const {
+    const CollectiveTensor &tensor = spec.tensors[number];
+    const void *in = processOf[device] == own ? tensor.in[device]
+                                              : sharing.seenIn[number][device];
+    return {static_cast<char *>(const_cast<void *>(in)),
             static_cast<uint64_t>(part.first * byteSize(tensor.dtype)),
             part.strides};
   }
   Region partForAllToAll(absl::Span<const int64_t> shape, int64_t member,
                          int64_t peer, const CollectiveTensor &tensor,
                          bool isIn) const;
-  /// The part of the result on `device`, in this process.
-  Place resultPart(const CollectiveTensor &tensor, int64_t device,
-                   const Region &part) const {
-    return {static_cast<char *>(tensor.out[device]),
+  /// The part of the result on `device`, in this process or seen by it.
+  Place resultPart(size_t number, int64_t device, const Region &part) const {
+    const CollectiveTensor &tensor = spec.tensors[number];
+    void *out = processOf[device] == own ? tensor.out[device]
+                                         : sharing.seenOut[number][device];
+    return {static_cast<char *>(out),
             static_cast<uint64_t>(part.first * byteSize(tensor.dtype)),
             part.strides};
   }
@@ -131,9 +142,10 @@ private:
   const Copies sharing;
   const std::vector<std::vector<int64_t>> groups;
   const int64_t shards;
+  const bool isSmall;
   const int own;
   const std::vector<int> &processOf; ///< By device.
-  std::shared_ptr<ExchangeBuilder> operandsSent, resultsSent;
+  std::shared_ptr<ExchangeBuilder> operandsSent, resultsSent, readsSent;
   /// Of this process, before the first exchange and behind either.
   std::vector<Work> reductions, works, copies;
   std::set<std::pair<size_t, int64_t>> served;
@@ -161,13 +173,19 @@ private:
 Place CollectiveBuilder::sourceFor(int to, size_t number, int64_t device,
                                    const Region &part, Place into) {
   const CollectiveTensor &tensor = spec.tensors[number];
+  const bool isOwn = processOf[device] == own;
   if (processOf[device] == to)
-    return operandPart(tensor, device, part);
+    return isOwn ? operandPart(number, device, part) : Place();
+  if (sharing.areSeen()) {
+    addRead(*operandsSent, processOf[device], to);
+    return to == own ? operandPart(number, device, part) : Place();
+  }
   auto [place, isFirst] =
       sent.try_emplace({partOf(number, {device}, part), to});
   if (isFirst)
-    place->second = operandsSent->add(processOf[device], to, tensor.dtype, part,
-                                      operandPart(tensor, device, part), into);
+    place->second = operandsSent->add(
+        processOf[device], to, tensor.dtype, part,
+        isOwn ? operandPart(number, device, part) : Place(), into);
   return place->second;
 }
 
@@ -186,7 +204,7 @@ Place CollectiveBuilder::reducedFor(int to, size_t number,
       place->second = operandsSent->reserve(tensor.dtype, part.box);
       Work work{tensor.dtype, part.box, {}, {place->second}};
       for (int64_t device : members)
-        work.sources.push_back(operandPart(tensor, device, part));
+        work.sources.push_back(operandPart(number, device, part));
       reductions.push_back(std::move(work));
     }
     source = place->second;
@@ -214,7 +232,7 @@ Work CollectiveBuilder::reductionFor(int to, size_t number,
       work.leaves.push_back(node.leaves);
       continue;
     }
-    if (node.leaves > 1 && processOf[members[0]] != to) {
+    if (node.leaves > 1 && processOf[members[0]] != to && !sharing.areSeen()) {
       work.sources.push_back(reducedFor(to, number, members, part));
       work.leaves.push_back(node.leaves);
       continue;
@@ -247,10 +265,10 @@ void CollectiveBuilder::addAllReduce(size_t number,
     if (reducer != own)
       return;
     for (int64_t device : devices)
-      work.results.push_back(resultPart(tensor, device, part));
+      work.results.push_back(resultPart(number, device, part));
     works.push_back(std::move(work));
   };
-  if (isSmall(mesh, spec)) {
+  if (isSmall) {
     for (const auto &[reducer, devices] : targets)
       reduce(reducer, devices, Region::ofRange(0, elements));
     return;
@@ -269,17 +287,24 @@ void CollectiveBuilder::addAllReduce(size_t number,
       if (receiver == reducer)
         continue;
       bool receives = receiver == own;
-      Place first = receives ? resultPart(tensor, others[0], part) : Place();
-      Place sum =
-          reducer == own ? resultPart(tensor, devices[0], part) : Place();
-      Place place =
-          resultsSent->add(reducer, receiver, tensor.dtype, part, sum, first);
+      Place place;
+      if (sharing.areSeen()) {
+        addRead(*resultsSent, reducer, receiver);
+        if (receives)
+          place = resultPart(number, devices[0], part);
+      } else {
+        Place first = receives ? resultPart(number, others[0], part) : Place();
+        Place sum =
+            reducer == own ? resultPart(number, devices[0], part) : Place();
+        place =
+            resultsSent->add(reducer, receiver, tensor.dtype, part, sum, first);
+      }
       if (!receives)
         continue;
       Work copy{tensor.dtype, part.box, {place}, {}};
       for (int64_t device : others)
-        if (resultPart(tensor, device, part).base != place.base)
-          copy.results.push_back(resultPart(tensor, device, part));
+        if (resultPart(number, device, part).base != place.base)
+          copy.results.push_back(resultPart(number, device, part));
       if (!copy.results.empty())
         copies.push_back(std::move(copy));
     }
@@ -327,7 +352,7 @@ void CollectiveBuilder::addResult(size_t number,
   auto copy = [&](int64_t source, const Region &part, const Region &result) {
     Place into;
     if (to == own)
-      into = resultPart(tensor, device, result);
+      into = resultPart(number, device, result);
     bool isRun = part.isContiguous() && result.isContiguous();
     Place place = sourceFor(to, number, source, part, isRun ? into : Place());
     if (to == own && (place.base != into.base || place.offset != into.offset))
@@ -345,7 +370,7 @@ void CollectiveBuilder::addResult(size_t number,
     Region result{part.box, 0, {out.size * out.inner, 0, 0}};
     Work work = reductionFor(to, number, group, part);
     if (to == own) {
-      work.results.push_back(resultPart(tensor, device, result));
+      work.results.push_back(resultPart(number, device, result));
       works.push_back(std::move(work));
     }
     break;
@@ -429,43 +454,35 @@ chain(std::vector<std::unique_ptr<Round>> &rounds) {
   return head;
 }
 
-std::unique_ptr<PreparedCollective>
-CollectiveBuilder::build(std::vector<CollectiveBuilder> &pieces, bool starts) {
+std::unique_ptr<PreparedCollective> CollectiveBuilder::build(bool isLast) {
   std::vector<std::unique_ptr<Round>> rounds;
-  std::shared_ptr<Exchange> exchange = pieces[0].operandsSent->finish();
+  std::shared_ptr<Exchange> exchange = operandsSent->finish();
   auto addMessages = [&](MessageRound::Part part) {
     rounds.push_back(std::make_unique<MessageRound>(exchange, part));
   };
-  auto addWork = [&](const CollectiveBuilder &piece, std::vector<Work> work) {
-    rounds.push_back(std::make_unique<WorkRound>(exchange, piece.spec.reduction,
-                                                 std::move(work)));
+  auto addWork = [&](std::vector<Work> &work) {
+    rounds.push_back(
+        std::make_unique<WorkRound>(exchange, spec.reduction, std::move(work)));
   };
-  for (size_t i = 0; i < pieces.size(); ++i) {
-    CollectiveBuilder &piece = pieces[i];
-    if (!piece.reductions.empty()) {
-      addMessages(MessageRound::Open);
-      addWork(piece, std::move(piece.reductions));
-    }
-    if (i == 0) {
-      if (starts)
-        addMessages(MessageRound::Start);
-      // What was added so far comes early.
-      std::unique_ptr<Round> early = chain(rounds);
-      addMessages(MessageRound::Finish);
-      rounds.back()->early = std::move(early);
-    } else {
-      addMessages(MessageRound::Both);
-      piece.operandsSent->resolve(pieces[i - 1].copies);
-      addWork(pieces[i - 1], std::move(pieces[i - 1].copies));
-    }
-    piece.operandsSent->resolve(piece.works);
-    addWork(piece, std::move(piece.works));
-    exchange = piece.resultsSent->finish();
+  if (!reductions.empty()) {
+    addMessages(MessageRound::Open);
+    addWork(reductions);
   }
-  CollectiveBuilder &last = pieces.back();
+  if (!isSmall || isLast)
+    addMessages(MessageRound::Start);
+  // What was added so far comes early.
+  std::unique_ptr<Round> early = chain(rounds);
+  addMessages(MessageRound::Finish);
+  rounds.back()->early = std::move(early);
+  operandsSent->resolve(works);
+  addWork(works);
+  exchange = resultsSent->finish();
   addMessages(MessageRound::Both);
-  last.resultsSent->resolve(last.copies);
-  addWork(last, std::move(last.copies));
+  resultsSent->resolve(copies);
+  addWork(copies);
+  // Nobody writes what others still read.
+  exchange = readsSent->finish();
+  addMessages(MessageRound::Both);
   if (std::unique_ptr<Round> head = chain(rounds))
     return head;
   return std::make_unique<MessageRound>(exchange, MessageRound::Both);
@@ -500,14 +517,11 @@ bool areApart(const CollectiveSpec &spec) {
   return true;
 }
 
-/// Bytes of a piece of an all-reduce, about: few enough to stay in the caches,
-/// and enough for processes not to wait for each other all the time.
-constexpr int64_t pieceBytes = 1 << 21;
-
 class BetweenProcesses : public Collectives {
 public:
-  explicit BetweenProcesses(Transport &transport)
-      : transport(transport), memory(std::make_shared<MessageMemory>()) {}
+  BetweenProcesses(Transport &transport, int64_t mostSmall)
+      : transport(transport), mostSmall(mostSmall),
+        memory(std::make_shared<MessageMemory>()) {}
 
   absl::StatusOr<std::unique_ptr<PreparedCollective>>
   prepare(const Mesh &mesh, CollectiveSpec spec) override {
@@ -522,11 +536,7 @@ public:
                   std::vector<CollectiveSpec> specs) override {
     // The operands of small ones.
     std::shared_ptr<ExchangeBuilder> shared = addExchange(takeChannel());
-    struct Prepared {
-      std::vector<CollectiveBuilder> pieces;
-      bool isSmall;
-    };
-    std::vector<Prepared> prepared;
+    std::deque<CollectiveBuilder> builders;
     size_t lastSmall = 0;
     for (CollectiveSpec &spec : specs) {
       if (absl::Status status = checkCollective(mesh, spec); !status.ok())
@@ -541,40 +551,29 @@ public:
       if (!copies.ok())
         return copies.status();
       const uint32_t channel = takeChannel();
-      Prepared &one = prepared.emplace_back();
-      one.isSmall = isSmall(mesh, spec);
-      if (one.isSmall)
-        lastSmall = prepared.size() - 1;
-      auto operands = one.isSmall ? shared : addExchange(channel);
-      for (Piece &piece : piecesOf(std::move(spec), *std::move(copies))) {
-        auto results = addExchange(channel);
-        one.pieces.emplace_back(mesh, std::move(piece.spec),
-                                std::move(piece.copies), transport.rank(),
-                                operands, results);
-        operands = results;
-      }
+      const bool small = isSmall(mesh, spec, mostSmall);
+      if (small)
+        lastSmall = builders.size();
+      else if (absl::Status status = see(mesh, spec, *copies); !status.ok())
+        return status;
+      builders.emplace_back(mesh, std::move(spec), *std::move(copies), small,
+                            transport.rank(),
+                            small ? shared : addExchange(channel),
+                            addExchange(channel), addExchange(channel));
     }
     // The last of those that share messages starts them, behind the reductions
     // of all.
     std::vector<std::unique_ptr<PreparedCollective>> all;
-    for (Prepared &one : prepared)
-      all.push_back(CollectiveBuilder::build(
-          one.pieces, !one.isSmall || &one == &prepared[lastSmall]));
+    for (CollectiveBuilder &builder : builders)
+      all.push_back(builder.build(&builder == &builders[lastSmall]));
     return all;
   }
 
 private:
-  struct Piece {
-    CollectiveSpec spec;
-    Copies copies;
-  };
-
   uint32_t takeChannel() { return channelOfCollective(numChannels++); }
   std::shared_ptr<ExchangeBuilder> addExchange(uint32_t channel) {
     return std::make_shared<ExchangeBuilder>(memory, transport, channel);
   }
-
-  std::vector<Piece> piecesOf(CollectiveSpec spec, Copies copies) const;
 
   /// Tells the others which devices share operands and results.
   absl::StatusOr<Copies> compare(const CollectiveSpec &spec) {
@@ -628,59 +627,109 @@ private:
     return copies;
   }
 
+  absl::Status see(const Mesh &mesh, const CollectiveSpec &spec,
+                   Copies &copies);
+
   Transport &transport;
+  const int64_t mostSmall;
   std::shared_ptr<MessageMemory> memory;
   uint32_t numChannels = 0; ///< The same in all processes.
 };
 
 } // namespace
 
-/// On one host an all-reduce of many bytes is done piece by piece: what has
-/// been received is in the cache when it is added up or copied. Between hosts
-/// all of it is in flight at once.
-std::vector<BetweenProcesses::Piece>
-BetweenProcesses::piecesOf(CollectiveSpec spec, Copies copies) const {
-  int64_t bytes = 0;
-  for (const CollectiveTensor &tensor : spec.tensors)
-    bytes += numElements(tensor.inShape) * byteSize(tensor.dtype);
-  std::vector<Piece> pieces;
-  if (spec.kind != CollectiveKind::AllReduce || !transport.isOnOneHost() ||
-      !copies.areApart || bytes < 2 * pieceBytes) {
-    pieces.push_back({std::move(spec), std::move(copies)});
-    return pieces;
-  }
-  CollectiveSpec empty = spec;
-  empty.tensors.clear();
-  int64_t left = 0; // Of the last piece.
-  for (size_t i = 0; i < spec.tensors.size(); ++i) {
-    const CollectiveTensor &tensor = spec.tensors[i];
-    const int64_t elements = numElements(tensor.inShape),
-                  width = byteSize(tensor.dtype);
-    for (int64_t begin = 0, end; begin < elements; begin = end) {
-      if (left <= 0) {
-        pieces.push_back({empty, {}});
-        left = pieceBytes;
+/// Whether no process writes a part of a result that another one still reads as
+/// an operand in the same place: the groups whose devices share a process
+/// divide their elements among the same processes.
+static bool areDividedAlike(const Mesh &mesh, const CollectiveSpec &spec,
+                            const Copies &copies) {
+  for (size_t tensor = 0; tensor < spec.tensors.size(); ++tensor) {
+    std::set<int64_t> served;
+    std::map<int, std::set<int>> dividers; // By process.
+    for (const std::vector<int64_t> &group : mesh.groups(spec.axes)) {
+      std::set<int> processes;
+      for (int64_t device : group)
+        if (served.insert(copies.out[tensor][device]).second)
+          processes.insert(spec.processes[device]);
+      for (int64_t device : group) {
+        if (processes.empty())
+          break; // Its results are those of a group before.
+        auto [first, isFirst] =
+            dividers.try_emplace(spec.processes[device], processes);
+        if (!isFirst && first->second != processes)
+          return false;
       }
-      end = std::min(elements, begin + (left + width - 1) / width);
-      // No rest is left that is small beside a piece.
-      if ((elements - end) * width < pieceBytes / 2)
-        end = elements;
-      CollectiveTensor part = tensor;
-      part.inShape = part.outShape = {end - begin};
-      for (const void *&in : part.in)
-        in = in ? static_cast<const char *>(in) + begin * width : nullptr;
-      for (void *&out : part.out)
-        out = out ? static_cast<char *>(out) + begin * width : nullptr;
-      pieces.back().spec.tensors.push_back(std::move(part));
-      pieces.back().copies.in.push_back(copies.in[i]);
-      pieces.back().copies.out.push_back(copies.out[i]);
-      left -= (end - begin) * width;
     }
   }
-  return pieces;
+  return true;
+}
+
+/// Finds the operands and results of others, if all processes see those of all
+/// and may read them in place.
+absl::Status BetweenProcesses::see(const Mesh &mesh, const CollectiveSpec &spec,
+                                   Copies &copies) {
+  if (!transport.isOnOneHost() || !copies.areApart ||
+      (spec.kind == CollectiveKind::AllReduce &&
+       !areDividedAlike(mesh, spec, copies)))
+    return absl::OkStatus();
+  const std::vector<int> &processOf = spec.processes;
+  std::vector<VisiblePlace> mine;
+  bool isVisible = true;
+  auto addPlaces = [&](const auto &addresses) {
+    for (size_t device = 0; device < processOf.size(); ++device) {
+      if (processOf[device] != transport.rank())
+        continue;
+      std::optional<VisiblePlace> place = visiblePlace(addresses[device]);
+      isVisible &= place.has_value();
+      mine.push_back(place.value_or(VisiblePlace{}));
+    }
+  };
+  for (const CollectiveTensor &tensor : spec.tensors) {
+    addPlaces(tensor.in);
+    addPlaces(tensor.out);
+  }
+  // What others may not see they do not get.
+  absl::StatusOr<std::vector<std::string>> all = transport.gatherAll(
+      isVisible ? std::string(reinterpret_cast<const char *>(mine.data()),
+                              mine.size() * sizeof(VisiblePlace))
+                : "");
+  if (!all.ok())
+    return all.status();
+  Copies seen = copies;
+  seen.seenIn.resize(spec.tensors.size());
+  seen.seenOut.resize(spec.tensors.size());
+  std::vector<size_t> at(transport.size()); // by process
+  bool areSeen = true;
+  auto takePlaces = [&](std::vector<char *> &places) {
+    for (int process : processOf) {
+      const std::string &theirs = (*all)[process];
+      char *first = nullptr;
+      if (at[process] + sizeof(VisiblePlace) <= theirs.size()) {
+        VisiblePlace place;
+        std::memcpy(&place, theirs.data() + at[process], sizeof(place));
+        at[process] += sizeof(place);
+        if (process != transport.rank())
+          first = memory->see(place);
+      }
+      areSeen &= first != nullptr || process == transport.rank();
+      places.push_back(first);
+    }
+  };
+  for (size_t tensor = 0; tensor < spec.tensors.size(); ++tensor) {
+    takePlaces(seen.seenIn[tensor]);
+    takePlaces(seen.seenOut[tensor]);
+  }
+  absl::StatusOr<std::vector<std::string>> answers =
+      transport.gatherAll(isVisible && areSeen ? "1" : "0");
+  if (!answers.ok())
+    return answers.status();
+  if (absl::c_count(*answers, "1") == transport.size())
+    copies = std::move(seen);
+  return absl::OkStatus();
 }
 
 std::unique_ptr<Collectives>
-shardc::rt::createCollectivesBetweenProcesses(Transport &transport) {
-  return std::make_unique<BetweenProcesses>(transport);
+shardc::rt::createCollectivesBetweenProcesses(Transport &transport,
+                                              int64_t mostSmall) {
+  return std::make_unique<BetweenProcesses>(transport, mostSmall);
 }

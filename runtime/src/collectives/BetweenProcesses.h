@@ -15,9 +15,10 @@
 // of the tree reduces them before the first round and sends one in their place.
 // Since the tree depends on the group alone, the bits are those of one process.
 //
-// On one host messages are copies, and a large all-reduce is done piece by
-// piece, so that what has come is in the cache when it is added up: the sums of
-// a piece travel with the operands of the next.
+// On one host, where operands and results are in memory that the others see
+// (Memory.h), those of a large collective are read in place: its messages say
+// how far a process has come, and the last ones that it needs nothing more of
+// the others.
 //
 // Small parts for one process travel in one message, those of small collectives
 // that start together as well; a large one that is contiguous is sent from its
@@ -48,10 +49,16 @@
 
 namespace shardc::rt {
 
+/// The most bytes of a small collective, of the nodes of a group that all its
+/// processes get. To send more twice in parts takes less time than to send all
+/// of it once.
+constexpr int64_t mostSmallBytes = 32 << 10;
+
 /// Collectives between the devices of all processes of `transport`, which
 /// outlives them.
 std::unique_ptr<Collectives>
-createCollectivesBetweenProcesses(Transport &transport);
+createCollectivesBetweenProcesses(Transport &transport,
+                                  int64_t mostSmall = mostSmallBytes);
 
 } // namespace shardc::rt
 

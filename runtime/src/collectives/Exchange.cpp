@@ -32,6 +32,13 @@ absl::StatusOr<MessageMemory::Block *> MessageMemory::take(uint64_t bytes) {
   return smallest->get();
 }
 
+char *MessageMemory::see(const VisiblePlace &place) {
+  VisibleMemory &memory = seen[{place.device, place.file}];
+  if (!memory.get() && !memory.map(place))
+    return nullptr;
+  return memory.get() + place.offset;
+}
+
 void Exchange::add(int peer, const Place &place, uint64_t bytes,
                    bool isReceived) {
   if (bytes > 0)

@@ -17,14 +17,15 @@
 #include "shardc-rt/DType.h"
 
 #include <array>
+#include <map>
 #include <memory>
 #include <vector>
 
 namespace shardc::rt {
 
-/// Blocks of memory for messages. One that was given back serves later
-/// exchanges, so that there are as many as exchanges that are in flight
-/// together.
+/// Blocks of memory for messages, and memory of other processes that is read in
+/// place of messages. A block that was given back serves later exchanges, so
+/// that there are as many as exchanges that are in flight together.
 class MessageMemory {
 public:
   struct Block {
@@ -39,7 +40,12 @@ public:
   /// The block keeps its content until a later exchange takes it.
   static void giveBack(Block &block) { block.isTaken = false; }
 
+  /// Where this process sees a byte of another one; null: it may not.
+  char *see(const VisiblePlace &place);
+
 private:
+  /// By device and number of the file.
+  std::map<std::pair<uint64_t, uint64_t>, VisibleMemory> seen;
   std::vector<std::unique_ptr<Block>> blocks;
 };
 

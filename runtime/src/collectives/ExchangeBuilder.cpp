@@ -55,6 +55,14 @@ Place ExchangeBuilder::add(int from, int to, DType dtype, const Region &part,
   return place;
 }
 
+void ExchangeBuilder::addSignal(int from, int to) {
+  if (from == to || (own != from && own != to))
+    return;
+  Peer &peer = own == to ? fromPeers[from] : toPeers[to];
+  if (!std::exchange(peer.hasSignal, true))
+    peer.direct.push_back({{nullptr, take(1), {}}, 1});
+}
+
 Place ExchangeBuilder::keep(DType dtype, const Box &box, const Place &place) {
   Place copy = reserve(dtype, box);
   kept.push_back({dtype, box, {place}, {copy}});

@@ -48,6 +48,10 @@ public:
   Place add(int from, int to, DType dtype, const Region &part,
             const Place &source, Place into = {});
 
+  /// Process `to` learns that `from` has come so far; once, however often it is
+  /// added.
+  void addSignal(int from, int to);
+
   /// Copies a part of a tensor that lies in this process before it is
   /// overwritten; returns where.
   Place keep(DType dtype, const Box &box, const Place &place);
@@ -77,6 +81,7 @@ private:
     std::vector<std::pair<Place, uint64_t>> direct;
     std::vector<Bundled> bundle;
     uint64_t bundleBytes = 0, bundlePlace = 0;
+    bool hasSignal = false;
   };
 
   uint64_t take(uint64_t bytes);

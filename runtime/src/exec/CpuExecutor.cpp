@@ -253,7 +253,11 @@ absl::Status CpuExecutor::allocate() {
     return made.status();
   layouts = *std::move(made);
   // Layouts are made of aligned copies, so that each ends aligned.
-  if (!memory.allocate(localBytes()))
+  // Processes of one host read each other's operands in place.
+  const bool isSeen =
+      processes.transport() && processes.transport()->isOnOneHost();
+  if (!(isSeen ? memory.allocateVisible(localBytes())
+               : memory.allocate(localBytes())))
     return absl::ResourceExhaustedError(absl::StrCat(
         "out of memory: cannot allocate ", localBytes(), " bytes for ",
         local.size(), " devices of ", spec.arenaBytes, " bytes each"));
