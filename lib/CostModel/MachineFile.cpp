@@ -143,11 +143,11 @@ private:
       return true;
     const json::Object *object = fields.asObject(*value, "computer");
     if (!object ||
-        !fields.checkKeys(*object, "computer",
-                          {"workers", "vector_lanes", "vector_terms",
-                           "partial_vector_terms", "command_seconds",
-                           "piece_seconds", "exchange_bytes_per_second",
-                           "memory_bytes_per_second"}))
+        !fields.checkKeys(
+            *object, "computer",
+            {"workers", "vector_lanes", "vector_terms", "partial_vector_terms",
+             "command_seconds", "piece_seconds", "factor_bytes_per_second",
+             "exchange_bytes_per_second", "memory_bytes_per_second"}))
       return false;
     if (!machine.isShared)
       return fields.fail("computer", "expected none: the devices of a machine "
@@ -161,16 +161,23 @@ private:
              (number == std::floor(number) ||
               fields.fail(("computer." + key).str(), "expected an integer"));
     };
-    // Files of before have neither.
-    double exchange = 0;
+    // Files of before have none of these.
     if (object->get("piece_seconds") &&
         !read("piece_seconds", 0, mostLatency, computer.pieceSeconds))
       return false;
-    if (object->get("exchange_bytes_per_second")) {
-      if (!read("exchange_bytes_per_second", leastRate, mostRate, exchange))
+    auto readInverse = [&](StringRef key, double &seconds) {
+      double rate = 0;
+      if (!object->get(key))
+        return true;
+      if (!read(key, leastRate, mostRate, rate))
         return false;
-      computer.exchangeSecondsPerByte = 1 / exchange;
-    }
+      seconds = 1 / rate;
+      return true;
+    };
+    if (!readInverse("exchange_bytes_per_second",
+                     computer.exchangeSecondsPerByte) ||
+        !readInverse("factor_bytes_per_second", computer.factorSecondsPerByte))
+      return false;
     const json::Value *memory =
         fields.getRequired(*object, "computer", "memory_bytes_per_second");
     return memory && readWhole("workers", mostWorkers, computer.workers) &&

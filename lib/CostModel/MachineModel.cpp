@@ -37,6 +37,12 @@ double ComputerRates::getExchangeSeconds(double exchanged,
                                        getSecondsPerByte(1) - secondsPerByte);
 }
 
+double ComputerRates::getFactorSeconds(double bytes,
+                                       double secondsPerByte) const {
+  return bytes * std::max(0.0, factorSecondsPerByte + getSecondsPerByte(1) -
+                                   secondsPerByte);
+}
+
 double ComputerRates::getMultiplyAdds(double rows, double columns,
                                       double terms) const {
   double vectors = std::floor(columns / vectorLanes);

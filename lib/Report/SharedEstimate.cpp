@@ -289,7 +289,7 @@ private:
     for (Value result : op->getResults())
       varies[result] |= axes;
     const double results = getCopies(axes);
-    double flops = 0, compute = 0, reads = copies, work = 0;
+    double flops = 0, compute = 0, reads = copies, work = 0, rights = 0;
     op->walk([&](Operation *inner) {
       OpWork own = getArithmetic(inner);
       work += own.flops / 2;
@@ -301,6 +301,13 @@ private:
       Merged merged = merge(inner, own, copies, copies / getCopies(axes));
       compute += getGemmSeconds(inner, own, merged);
       flops += own.flops;
+      // GEMMs with the same right factor follow one another.
+      Value right = inner->getOperand(1);
+      if (auto argument = dyn_cast<BlockArgument>(right))
+        if (argument.getOwner()->getParentOp() == op)
+          right = op->getOperand(argument.getArgNumber());
+      rights += std::min(copies, getCopies(getVaries(right))) *
+                getStridedBytes(inner->getOperand(1));
       reads = merged.gemms * copies / getCopies(axes);
     });
     const double idle = getIdleFactor(op, results, work * copies / results);
@@ -309,7 +316,7 @@ private:
       exchanged +=
           getExchangedBytes(inner, copies, computer.workers / idle / results);
     });
-    double memory = 0, local = 0, all = 0, exchange = 0;
+    double memory = 0, local = 0, all = 0, beyond = 0;
     auto add = [&](Value value, double times) {
       double bytes = getBytes(value) * times;
       memory += access(value, bytes);
@@ -321,14 +328,15 @@ private:
       double own = getCopies(getVaries(operand));
       add(operand, flops > 0 ? std::max(own, reads) : own);
     }
-    if (exchanged > 0)
-      exchange = computer.getExchangeSeconds(exchanged, memory / all);
+    if (flops > 0)
+      beyond = computer.getExchangeSeconds(exchanged, memory / all) +
+               computer.getFactorSeconds(rights, memory / all);
     for (Value result : op->getResults())
       add(result, results);
     // The arithmetic of a GEMM hides its accesses to the nearest cache.
     if (flops > 0)
       memory = std::max(0.0, memory - all * computer.getSecondsPerByte(1));
-    memory += exchange;
+    memory += beyond;
     addSpan(compute * idle + computer.commandSeconds, memory * idle, 0, runs,
             flops, local);
   }
@@ -337,8 +345,7 @@ private:
   /// up rows: if `sharing` of them share a copy of the result, each has
   /// computed its part of the rows alone, and reads its columns of all rows of
   /// the left factor, and all of the right one.
-  static double getExchangedBytes(Operation *op, double copies,
-                                  double sharing) {
+  double getExchangedBytes(Operation *op, double copies, double sharing) const {
     bool addsRows = false;
     if (auto gemm = dyn_cast<GemmOp>(op))
       addsRows = gemm.getTransposeLhs();
@@ -347,8 +354,18 @@ private:
     if (!addsRows || sharing <= 1)
       return 0;
     return copies * (1 - 1 / sharing) *
-           (getBytes(op->getOperand(0)) +
-            getBytes(op->getOperand(1)) * sharing);
+           (getStridedBytes(op->getOperand(0)) +
+            getStridedBytes(op->getOperand(1)) * sharing);
+  }
+
+  /// The bytes of a factor if a tile of a GEMM, whose columns are two vectors,
+  /// reads a part of each row alone; CPUs fetch whole rows ahead.
+  double getStridedBytes(Value factor) const {
+    ArrayRef<int64_t> shape =
+        cast<RankedTensorType>(factor.getType()).getShape();
+    bool isStrided = !shape.empty() && static_cast<double>(shape.back()) >
+                                           2 * computer.vectorLanes;
+    return isStrided ? getBytes(factor) : 0;
   }
 
   /// The runs of adjacent elements that a collective moves or adds up to make

@@ -149,6 +149,14 @@ static absl::StatusOr<Json> measureComputer(const Arguments &arguments) {
       std::max(0.0, short8->seconds - long8->seconds) / (8 * (512 - 8)));
   if (double exchange = measureExchange(pool, seconds); exchange > 0)
     computer["exchange_bytes_per_second"] = rounded(exchange);
+  // What a GEMM of few rows takes beyond its arithmetic, for each byte of its
+  // right factor.
+  constexpr double rows = 32, factorBytes = 1024 * 1024 * sizeof(float);
+  double perRow = 2.0 * 1024 * 1024;
+  double few = measureGemm(pool, seconds, DType::F32, int64_t(rows));
+  if (few < f32)
+    computer["factor_bytes_per_second"] =
+        rounded(factorBytes / (rows * perRow * (1 / few - 1 / f32)));
   // From the caches of the cores to what none holds.
   for (size_t bytes = 256 << 10; bytes <= size_t(64) << 20; bytes *= 4)
     computer["memory_bytes_per_second"][std::to_string(bytes)] =

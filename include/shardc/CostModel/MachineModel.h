@@ -64,6 +64,9 @@ struct ComputerRates {
   /// What another worker has written, and has in its cache, is read so much
   /// later than one's own; 0: no later.
   double exchangeSecondsPerByte = 0;
+  /// A GEMM takes so much longer for each byte of its right factor: its
+  /// arithmetic does not hide all of the first access.
+  double factorSecondsPerByte = 0;
   /// The rate of memory where `bytes` others are accessed before the same are
   /// again.
   struct Memory {
@@ -79,6 +82,8 @@ struct ComputerRates {
   /// an access that takes `secondsPerByte`: further away than these caches
   /// nothing, for there it does not matter who has written.
   double getExchangeSeconds(double exchanged, double secondsPerByte) const;
+  /// The same of `bytes` of right factors.
+  double getFactorSeconds(double bytes, double secondsPerByte) const;
   /// Multiply-adds of one element in whose time a GEMM computes `rows` rows of
   /// `columns` sums of `terms` products: vectors lie along the rows.
   double getMultiplyAdds(double rows, double columns, double terms) const;

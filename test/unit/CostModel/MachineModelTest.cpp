@@ -211,6 +211,7 @@ TEST(MachineFile, SaysWhatIsWrongAndWhere) {
 static constexpr const char *computer = R"({"device": "cpu", "computer": {
   "workers": 2, "vector_lanes": 8, "vector_terms": 2, "partial_vector_terms": 30,
   "command_seconds": 1e-7, "piece_seconds": 6e-9, "exchange_bytes_per_second": 4e10,
+  "factor_bytes_per_second": 6e10,
   "memory_bytes_per_second": {"1048576": 1e11, "262144": 2e11, "67108864": 25e9}
 }})";
 
@@ -234,6 +235,7 @@ TEST(MachineFile, ReadsRatesOfAComputer) {
   EXPECT_EQ(rates.commandSeconds, 1e-7);
   EXPECT_EQ(rates.pieceSeconds, 6e-9);
   EXPECT_EQ(rates.exchangeSecondsPerByte, 1 / 4e10);
+  EXPECT_EQ(rates.factorSecondsPerByte, 1 / 6e10);
   ASSERT_EQ(rates.memory.size(), 3u);
   EXPECT_EQ(rates.memory[0].bytes, 262144);
   EXPECT_EQ(rates.memory[0].bytesPerSecond, 2e11);
@@ -307,17 +309,23 @@ TEST(ComputerRates, OnlyCachesOfWorkersAreExchanged) {
   EXPECT_DOUBLE_EQ(rates.getExchangeSeconds(100, 1 / 1e11),
                    100 * (1 / 4e10 - 1 / 2e11));
   EXPECT_EQ(rates.getExchangeSeconds(100, 1 / 1e10), 0);
+  // So it is with right factors.
+  EXPECT_DOUBLE_EQ(rates.getFactorSeconds(100, 1 / 1e11),
+                   100 * (1 / 6e10 - 1 / 2e11));
   rates.exchangeSecondsPerByte = 0;
   EXPECT_EQ(rates.getExchangeSeconds(100, 1 / 2e11), 0);
 }
 
-TEST(MachineFile, ComputersNeedNeitherPiecesNorExchange) {
+TEST(MachineFile, ComputersNeedNoneOfTheirSmallerRates) {
   std::string text = computerWith("\"piece_seconds\": 6e-9, ", "");
   const std::string exchange = "\"exchange_bytes_per_second\": 4e10,";
   text.replace(text.find(exchange), exchange.size(), "");
+  const std::string factor = "\"factor_bytes_per_second\": 6e10,";
+  text.replace(text.find(factor), factor.size(), "");
   Machine machine = parse(text);
   EXPECT_EQ(machine.computer->pieceSeconds, 0);
   EXPECT_EQ(machine.computer->exchangeSecondsPerByte, 0);
+  EXPECT_EQ(machine.computer->factorSecondsPerByte, 0);
 }
 
 TEST(ComputerRates, VectorsOfAResultTakeTheirTime) {

@@ -365,14 +365,14 @@ func.func @f(%x: tensor<4x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"d
   // all of the right one: half of them the other has computed. If each worker
   // has a copy of its own, it has computed it itself.
   const std::string gemm = R"(
-func.func @f(%x: tensor<64x8xf32> SHARDING, %y: tensor<64x64xf32>) -> tensor<8x64xf32> {
-  %0 = shardc.kernel(%x, %y) : (tensor<64x8xf32>, tensor<64x64xf32>) -> tensor<8x64xf32> {
-  ^bb0(%a: tensor<64x8xf32>, %b: tensor<64x64xf32>):
+func.func @f(%x: tensor<64x16xf32> SHARDING, %y: tensor<64x64xf32>) -> tensor<16x64xf32> {
+  %0 = shardc.kernel(%x, %y) : (tensor<64x16xf32>, tensor<64x64xf32>) -> tensor<16x64xf32> {
+  ^bb0(%a: tensor<64x16xf32>, %b: tensor<64x64xf32>):
     %1 = shardc.dot_general %a, %b contracting = [0] x [0]
-        : tensor<64x8xf32>, tensor<64x64xf32> -> tensor<8x64xf32>
-    shardc.yield %1 : tensor<8x64xf32>
+        : tensor<64x16xf32>, tensor<64x64xf32> -> tensor<16x64xf32>
+    shardc.yield %1 : tensor<16x64xf32>
   }
-  return %0 : tensor<8x64xf32>
+  return %0 : tensor<16x64xf32>
 })";
   auto getSeconds = [&](const std::string &sharding) {
     std::string text = gemm;
@@ -383,8 +383,27 @@ func.func @f(%x: tensor<64x8xf32> SHARDING, %y: tensor<64x64xf32>) -> tensor<8x6
       "{shardc.sharding = #shardc.sharding<@mesh, [{}, {\"data\"}]>}";
   double once = getSeconds(""), four = getSeconds(split);
   machine.computer->exchangeSecondsPerByte = 0;
-  EXPECT_DOUBLE_EQ(once - getSeconds(""), (2048 / 2 + 16384));
+  EXPECT_DOUBLE_EQ(once - getSeconds(""), (4096 / 2 + 16384));
   EXPECT_DOUBLE_EQ(four - getSeconds(split), 0);
+}
+
+TEST_F(SharedTimeTest, RightFactorsAreNotHidden) {
+  machine.computer->memory = {{1, 10}};
+  machine.computer->factorSecondsPerByte = 1;
+  // One GEMM for all devices reads 8 by 12 elements, which are more columns
+  // than two vectors have; each of four its own. Fewer are fetched ahead.
+  auto getSeconds = [&](const char *sharding) {
+    return estimate(std::string(R"(
+func.func @f(%x: tensor<4x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"data"}, {}]>},
+             %w: tensor<8x12xf32> {shardc.sharding = #shardc.sharding<@mesh, )") +
+                    sharding + R"(>}) -> tensor<4x12xf32> {
+  %0 = shardc.gemm %x, %w : tensor<4x8xf32>, tensor<8x12xf32> -> tensor<4x12xf32>
+  return %0 : tensor<4x12xf32>
+})")
+        .memorySeconds;
+  };
+  EXPECT_DOUBLE_EQ(getSeconds("[{}, {}]"), 8 * 12 * 4);
+  EXPECT_DOUBLE_EQ(getSeconds("[{}, {\"data\"}]"), 4 * 8 * 12 * 4);
 }
 
 TEST_F(SharedTimeTest, LoopsRepeatTheirBody) {
