@@ -85,6 +85,11 @@ train 'pipeline, stages minor' fsdp+pp data=3,stage=2 '4' --stages=2 \
 # Wide layers: messages of their own.
 train 'wide' dp data=4 '2 4' --layers=64,512,256,10
 train 'wide FSDP' fsdp data=4 '2 4' --layers=64,512,256,10
+# As between hosts.
+export SHARDC_MESSAGES=1
+train 'wide, messages' dp data=4 '2 4' --layers=64,512,256,10
+train 'wide FSDP, messages' fsdp data=4 '2' --layers=64,512,256,10
+unset SHARDC_MESSAGES
 
 # A trace of all, on one clock.
 cases=$((cases + 1))

@@ -66,6 +66,7 @@ public:
         out = out ? at(out) : nullptr;
     }
   }
+  const Memory &seen() const { return memory; }
   void copyFromSuite() const {
     for (const auto &[of, copy] : copies)
       std::memcpy(memory.get() + copy.offset, of, copy.bytes);
@@ -175,6 +176,7 @@ public:
     if (areSeen) {
       copies = std::make_unique<SeenCopies>();
       copies->moveInto(spec);
+      backend->useMemory(copies->seen());
     }
     auto prepared = backend->prepare(mesh, std::move(spec));
     if (!prepared.ok())

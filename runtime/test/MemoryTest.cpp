@@ -16,7 +16,7 @@ TEST(MemoryTest, AnotherProcessSeesVisibleMemory) {
   EXPECT_EQ(memory.get()[bytes - 1], 0);
   char *place = memory.get() + 12345;
   std::strcpy(place, "hello");
-  std::optional<VisiblePlace> visible = visiblePlace(place);
+  std::optional<VisiblePlace> visible = memory.visiblePlace(place);
   ASSERT_TRUE(visible.has_value());
   EXPECT_EQ(visible->offset, 12345);
   int toChild[2], toParent[2];
@@ -24,7 +24,7 @@ TEST(MemoryTest, AnotherProcessSeesVisibleMemory) {
   ASSERT_EQ(pipe(toParent), 0);
   pid_t child = fork();
   if (child == 0) {
-    // By its own mapping: that of the parent is gone.
+    // By a mapping of its own.
     VisibleMemory seen;
     char byte = 0;
     VisiblePlace where = *visible;
@@ -53,7 +53,7 @@ TEST(MemoryTest, OtherFilesAreNotMistakenForMemory) {
   {
     Memory memory;
     ASSERT_TRUE(memory.allocateVisible(100));
-    old = visiblePlace(memory.get());
+    old = memory.visiblePlace(memory.get());
     ASSERT_TRUE(old.has_value());
     VisiblePlace other = *old;
     ++other.file;
@@ -62,7 +62,7 @@ TEST(MemoryTest, OtherFilesAreNotMistakenForMemory) {
     other.descriptor = 0;
     EXPECT_FALSE(VisibleMemory().map(other));
     EXPECT_TRUE(VisibleMemory().map(*old));
-    EXPECT_FALSE(visiblePlace(memory.get() - 1).has_value());
+    EXPECT_FALSE(memory.visiblePlace(memory.get() - 1).has_value());
   }
   EXPECT_FALSE(VisibleMemory().map(*old));
   Memory next;
@@ -73,8 +73,9 @@ TEST(MemoryTest, OtherFilesAreNotMistakenForMemory) {
 TEST(MemoryTest, MemoryOfThisProcessAloneIsNotVisible) {
   Memory memory;
   ASSERT_TRUE(memory.allocate(100));
-  EXPECT_FALSE(visiblePlace(memory.get()).has_value());
-  EXPECT_FALSE(visiblePlace(nullptr).has_value());
-  int onStack = 0;
-  EXPECT_FALSE(visiblePlace(&onStack).has_value());
+  EXPECT_FALSE(memory.visiblePlace(memory.get()).has_value());
+  Memory visible;
+  ASSERT_TRUE(visible.allocateVisible(100));
+  EXPECT_FALSE(visible.visiblePlace(nullptr).has_value());
+  EXPECT_FALSE(visible.visiblePlace(memory.get()).has_value());
 }

@@ -9,9 +9,12 @@
 #include "shardc-rt/Context.h"
 #include "shardc-rt/Executor.h"
 
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <thread>
 
 using namespace shardc::rt;
 using namespace shardc::rt::test;
@@ -298,6 +301,7 @@ TEST(OverlapTest, LargeCollectivesOnOneHostAreReadInPlace) {
       for (bool areSeen : {false, true}) {
         Places places(areSeen,
                       one.devices * (elements * width + outBytes + 128));
+        collectives->useMemory(places.memory);
         tensor.in.assign(one.devices, nullptr);
         tensor.out.assign(one.devices, nullptr);
         for (int64_t device = local.first; device < local.last; ++device) {
@@ -339,6 +343,65 @@ TEST(OverlapTest, LargeCollectivesOnOneHostAreReadInPlace) {
     });
 }
 
+// A process goes on when the others have read what they need, and not before:
+// it may write operands and results at once.
+TEST(OverlapTest, NobodyGoesOnWhileOthersRead) {
+  for (CollectiveKind kind :
+       {CollectiveKind::AllReduce, CollectiveKind::ReduceScatter,
+        CollectiveKind::AllGather}) {
+    std::atomic<bool> hasEnded{false};
+    runRanks(2, [&](ThreadTransport &transport) {
+      const int own = transport.rank();
+      transport.areOnOneHost = true;
+      auto collectives = createCollectivesBetweenProcesses(transport);
+      const int64_t elements = 60000;
+      CollectiveTensor tensor;
+      tensor.dtype = DType::F32;
+      tensor.inShape = tensor.outShape = {elements};
+      if (kind == CollectiveKind::AllGather)
+        tensor.outShape = {2 * elements};
+      if (kind == CollectiveKind::ReduceScatter)
+        tensor.outShape = {elements / 2};
+      Places places(/*areSeen=*/true, 12 * elements + 128);
+      collectives->useMemory(places.memory);
+      tensor.in.resize(2);
+      tensor.out.resize(2);
+      auto *in = reinterpret_cast<float *>(places.take(4 * elements)),
+           *out = reinterpret_cast<float *>(places.take(8 * elements));
+      tensor.in[own] = in;
+      tensor.out[own] = out;
+      std::fill_n(in, elements, float(own + 1));
+      auto prepared = collectives->prepare(
+          Mesh({{"d", 2}}), {kind, Reduction::Sum, {0}, {}, {tensor}});
+      ASSERT_TRUE(prepared.ok()) << prepared.status();
+      runTasks((*prepared)->start());
+      int number = 0;
+      for (PreparedCollective *round = prepared->get(); round;
+           round = round->next(), ++number) {
+        // Behind each exchange rank 1 gives rank 0 time to go on.
+        if (own == 1)
+          std::this_thread::sleep_for(std::chrono::milliseconds(30));
+        if (own == 1) {
+          EXPECT_FALSE(hasEnded) << "before round " << number;
+        }
+        for (int64_t task = 0; task < round->numTasks(); ++task)
+          EXPECT_TRUE(round->runTask(task).ok());
+      }
+      if (own == 0) {
+        hasEnded = true;
+        std::fill_n(in, elements, -1.0f);
+      }
+      for (int64_t i = 0; i < numElements(tensor.outShape); i += 997) {
+        float expected = 3;
+        if (kind == CollectiveKind::AllGather)
+          expected = i < elements ? 1 : 2;
+        ASSERT_EQ(out[i], expected);
+      }
+      std::fill_n(out, numElements(tensor.outShape), -1.0f);
+    });
+  }
+}
+
 // A process must not write what others still read: they are sent operands that
 // overlap results, and those of groups that divide their elements differently.
 TEST(OverlapTest, OperandsThatAreOverwrittenAreSent) {
@@ -359,6 +422,7 @@ TEST(OverlapTest, OperandsThatAreOverwrittenAreSent) {
       runTasks(prepared->get());
       EXPECT_GT(transport.bytesSent, 100000);
     };
+    collectives->useMemory(places.memory);
     // In one of the processes a shifted place.
     auto *memory =
         reinterpret_cast<float *>(places.take((elements + shift) * 4));

@@ -242,9 +242,10 @@ std::vector<float> sumOf(const std::vector<std::vector<float>> &addends,
 }
 
 TEST(PackedGemmTest, SumsHaveTheBitsOfTheirTree) {
-  const int64_t shapes[][3] = {{1, 1, 1},     {7, 33, 5},     {50, 20, 16},
-                               {20, 50, 90},  {97, 101, 130}, {200, 300, 70},
-                               {7, 2048, 97}, {3, 2048, 89}};
+  const int64_t shapes[][3] = {{1, 1, 1},      {7, 33, 5},     {50, 20, 16},
+                               {20, 50, 90},   {97, 101, 130}, {200, 300, 70},
+                               {7, 2048, 97},  {3, 2048, 89},  {300, 1100, 16},
+                               {1100, 300, 16}};
   for (const KernelsOf &version : versions())
     for (const auto &[m, n, k] : shapes)
       for (int64_t addends = 2; version.canRun && addends <= 9; ++addends)

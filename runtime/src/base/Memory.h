@@ -9,6 +9,15 @@
 
 namespace shardc::rt {
 
+/// How another process of the host finds a byte of visible memory. Plain, to be
+/// sent.
+struct VisiblePlace {
+  int64_t process = -1, descriptor = -1; ///< Of whose file it is.
+  uint64_t device = 0, file = 0; ///< What that file is, wherever it is found.
+  uint64_t bytes = 0;            ///< Of the file.
+  uint64_t offset = 0;           ///< In there.
+};
+
 /// Memory of zeros, in large pages where the system has them.
 class Memory {
 public:
@@ -16,16 +25,20 @@ public:
   Memory(Memory &&other) noexcept
       : data(std::exchange(other.data, nullptr)),
         first(std::exchange(other.first, nullptr)),
-        bytes(std::exchange(other.bytes, 0)) {}
+        bytes(std::exchange(other.bytes, 0)),
+        file(std::exchange(other.file, {})) {}
   Memory &operator=(Memory &&) = delete;
   ~Memory();
 
   /// Returns whether there is enough. A page is allocated near the thread that
   /// first accesses it.
   bool allocate(uint64_t count);
-  /// The same, in pages that other processes of this host can map
-  /// (`VisibleMemory`), if the system allows it.
+  /// Memory that other processes of this host can map (`VisibleMemory`), if the
+  /// system has large pages of that kind; otherwise as above. All of it is
+  /// allocated now, near this thread.
   bool allocateVisible(uint64_t count);
+  /// Of a byte of visible memory; otherwise nothing.
+  std::optional<VisiblePlace> visiblePlace(const void *address) const;
 
   /// Allocates the pages of the first `count` bytes now.
   void touch(uint64_t count) {
@@ -37,23 +50,12 @@ public:
   char *get() const { return first; }
 
 private:
-  bool reserve(uint64_t count);
+  bool placeFile(uint64_t count);
 
   char *data = nullptr, *first = nullptr;
   uint64_t bytes = 0;
+  VisiblePlace file; ///< Of the first byte; no descriptor: not visible.
 };
-
-/// How another process of the host finds a byte of visible memory. Plain, to be
-/// sent.
-struct VisiblePlace {
-  int64_t process, descriptor; ///< Of whose file it is.
-  uint64_t device, file;       ///< What that file is, wherever it is found.
-  uint64_t bytes;              ///< Of the file.
-  uint64_t offset;             ///< In there.
-};
-
-/// Where `address` is, if it is in visible memory of this process.
-std::optional<VisiblePlace> visiblePlace(const void *address);
 
 /// Visible memory of another process, to be read here. It stays readable when
 /// that process has ended.
@@ -61,7 +63,9 @@ class VisibleMemory {
 public:
   VisibleMemory() = default;
   VisibleMemory(VisibleMemory &&other) noexcept
-      : first(std::exchange(other.first, nullptr)), bytes(other.bytes) {}
+      : data(std::exchange(other.data, nullptr)),
+        first(std::exchange(other.first, nullptr)),
+        bytes(std::exchange(other.bytes, 0)) {}
   VisibleMemory &operator=(VisibleMemory &&) = delete;
   ~VisibleMemory();
 
@@ -71,7 +75,7 @@ public:
   char *get() const { return first; }
 
 private:
-  char *first = nullptr;
+  char *data = nullptr, *first = nullptr;
   uint64_t bytes = 0;
 };
 

@@ -523,6 +523,8 @@ public:
       : transport(transport), mostSmall(mostSmall),
         memory(std::make_shared<MessageMemory>()) {}
 
+  void useMemory(const Memory &used) override { visible = &used; }
+
   absl::StatusOr<std::unique_ptr<PreparedCollective>>
   prepare(const Mesh &mesh, CollectiveSpec spec) override {
     auto one = prepareTogether(mesh, {std::move(spec)});
@@ -632,6 +634,7 @@ private:
 
   Transport &transport;
   const int64_t mostSmall;
+  const Memory *visible = nullptr; ///< Borrowed while others are prepared.
   std::shared_ptr<MessageMemory> memory;
   uint32_t numChannels = 0; ///< The same in all processes.
 };
@@ -679,7 +682,9 @@ absl::Status BetweenProcesses::see(const Mesh &mesh, const CollectiveSpec &spec,
     for (size_t device = 0; device < processOf.size(); ++device) {
       if (processOf[device] != transport.rank())
         continue;
-      std::optional<VisiblePlace> place = visiblePlace(addresses[device]);
+      std::optional<VisiblePlace> place;
+      if (visible)
+        place = visible->visiblePlace(addresses[device]);
       isVisible &= place.has_value();
       mine.push_back(place.value_or(VisiblePlace{}));
     }

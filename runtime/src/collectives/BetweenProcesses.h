@@ -17,8 +17,8 @@
 //
 // On one host, where operands and results are in memory that the others see
 // (Memory.h), those of a large collective are read in place: its messages say
-// how far a process has come, and the last ones that it needs nothing more of
-// the others.
+// how far a process has come. One more round ends it, in which each process
+// tells the others that it needs nothing more of them.
 //
 // Small parts for one process travel in one message, those of small collectives
 // that start together as well; a large one that is contiguous is sent from its
@@ -37,7 +37,7 @@
 // the first of all waits, in the order of the program, that not every process
 // has passed. Each process has passed or reaches it, since all waits before
 // have ended; so it has sent its operands, and the sums follow from these
-// alone.
+// alone, and that all has been read from the sums.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,7 +55,7 @@ namespace shardc::rt {
 constexpr int64_t mostSmallBytes = 32 << 10;
 
 /// Collectives between the devices of all processes of `transport`, which
-/// outlives them.
+/// outlives them. Those of at most `mostSmall` bytes are small.
 std::unique_ptr<Collectives>
 createCollectivesBetweenProcesses(Transport &transport,
                                   int64_t mostSmall = mostSmallBytes);

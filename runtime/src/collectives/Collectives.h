@@ -81,10 +81,15 @@ public:
   virtual PreparedCollective *next() { return nullptr; }
 };
 
+class Memory;
+
 /// A way of moving data between the devices of a mesh.
 class Collectives {
 public:
   virtual ~Collectives() = default;
+  /// Operands and results of what is prepared from now on may be in `memory`,
+  /// which other processes may see.
+  virtual void useMemory(const Memory & /*memory*/) {}
   /// InvalidArgument: element type or shapes that the kind does not support.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<PreparedCollective>>
   prepare(const Mesh &mesh, CollectiveSpec spec) = 0;

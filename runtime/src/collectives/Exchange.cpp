@@ -33,10 +33,11 @@ absl::StatusOr<MessageMemory::Block *> MessageMemory::take(uint64_t bytes) {
 }
 
 char *MessageMemory::see(const VisiblePlace &place) {
-  VisibleMemory &memory = seen[{place.device, place.file}];
-  if (!memory.get() && !memory.map(place))
-    return nullptr;
-  return memory.get() + place.offset;
+  auto [memory, isNew] = seen.try_emplace({place.device, place.file});
+  if (isNew)
+    memory->second.map(place);
+  char *first = memory->second.get();
+  return first ? first + place.offset : nullptr;
 }
 
 void Exchange::add(int peer, const Place &place, uint64_t bytes,

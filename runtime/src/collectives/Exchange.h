@@ -44,7 +44,7 @@ public:
   char *see(const VisiblePlace &place);
 
 private:
-  /// By device and number of the file.
+  /// By device and number of the file; what could not be mapped is empty.
   std::map<std::pair<uint64_t, uint64_t>, VisibleMemory> seen;
   std::vector<std::unique_ptr<Block>> blocks;
 };
@@ -95,6 +95,8 @@ public:
   void add(int peer, const Place &place, uint64_t bytes, bool isReceived);
   /// A copy that is made before the messages are sent.
   void addPacking(Work work) { packings.push_back(std::move(work)); }
+  /// A byte for messages without content: sent, or received.
+  Place signal(bool isReceived) { return {&signals[isReceived]}; }
   /// Memory that it has while it is open.
   void reserve(uint64_t bytes) { reserved = bytes; }
   /// One more finish for each start: of a collective that shares the messages.
@@ -137,6 +139,7 @@ private:
   std::vector<Work> packings;
   std::vector<Planned> planned;
   std::vector<Transport::Message> messages;
+  char signals[2] = {};
   MessageMemory::Block *block = nullptr;
   char *own = nullptr;
   absl::StatusOr<Transport::Exchange> started = nullptr;

@@ -45,8 +45,7 @@ public:
 
   int rank() const { return ownRank; }
   int size() const { return numRanks; }
-  /// Whether all processes are on one host: then a message is a copy, which
-  /// takes a core and does not travel while others compute.
+  /// Whether all processes are on one host, and may see each other's memory.
   virtual bool isOnOneHost() const { return false; }
 
   /// Bytes to or from another process. A receiver expects as many as are sent.

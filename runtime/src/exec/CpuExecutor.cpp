@@ -252,10 +252,12 @@ absl::Status CpuExecutor::allocate() {
   if (!made.ok())
     return made.status();
   layouts = *std::move(made);
+  // Processes of one host read each other's operands in place, unless the user
+  // wants messages.
+  const bool isSeen = processes.transport() &&
+                      processes.transport()->isOnOneHost() &&
+                      !std::getenv("SHARDC_MESSAGES");
   // Layouts are made of aligned copies, so that each ends aligned.
-  // Processes of one host read each other's operands in place.
-  const bool isSeen =
-      processes.transport() && processes.transport()->isOnOneHost();
   if (!(isSeen ? memory.allocateVisible(localBytes())
                : memory.allocate(localBytes())))
     return absl::ResourceExhaustedError(absl::StrCat(
@@ -273,6 +275,7 @@ absl::Status CpuExecutor::prepare() {
     return loaded.status();
   kernels = *std::move(loaded);
 
+  collectives->useMemory(memory);
   char *place = memory.get();
   for (size_t rank = 0; rank < layouts.size(); ++rank) {
     addRank(rank, place);

@@ -250,6 +250,7 @@ void PreparedProgram::note(const absl::Status &status) {
     return;
   std::lock_guard<std::mutex> lock(errorMutex);
   error.Update(status);
+  hasError = true;
 }
 
 void PreparedProgram::runGemm(const Step &step, void *const *table,
@@ -503,6 +504,8 @@ void PreparedProgram::Run::runChunk(int worker, int share, uint32_t number,
   tasks.begin += chunk * portion.tasksPerChunk;
   tasks.end = std::min(tasks.end, tasks.begin + portion.tasksPerChunk);
   const int64_t begin = trace ? Trace::State::now() : 0;
+  if (program.hasError.load(std::memory_order_relaxed))
+    return;
   if (step.isLocal())
     program.runLocal(step, run, tasks,
                      /*movesMessages=*/worker == 0 && program.transport);
@@ -544,7 +547,10 @@ void PreparedProgram::run(WorkerPool &pool, Counters &counters) {
 
 absl::Status PreparedProgram::takeError() {
   std::lock_guard<std::mutex> lock(errorMutex);
-  absl::Status taken = std::move(error);
-  error = absl::OkStatus();
+  absl::Status taken = error;
+  if (!transport) {
+    error = absl::OkStatus();
+    hasError = false;
+  }
   return taken;
 }

@@ -82,8 +82,9 @@ public:
   /// Runs the program. Errors: `takeError`.
   void run(WorkerPool &pool, Counters &counters);
 
-  /// Returns and clears the first error since the last call. After an error the
-  /// run went on with undefined values.
+  /// Returns and clears the first error since the last call; with several
+  /// processes it stays. After an error nothing is written: other processes may
+  /// still read what they have been promised.
   absl::Status takeError();
 
 private:
@@ -155,6 +156,7 @@ private:
 
   std::mutex errorMutex;
   absl::Status error;
+  std::atomic<bool> hasError{false};
 };
 
 } // namespace shardc::rt

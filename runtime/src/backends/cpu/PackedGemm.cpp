@@ -69,7 +69,7 @@ PackedGemm::PackedGemm(const GemmCommand &gemm, GemmCalls calls,
   if (m == 0 || n == 0)
     return;
   chooseOrientation();
-  alongRows = k <= maxTermsAlongRows && (addends == 1 || blocks == 1);
+  alongRows = k <= maxTermsAlongRows; // One block.
   chooseTiles(calls);
 }
 
