@@ -48,3 +48,18 @@ func.func @columns(%x: tensor<1024x256xf32>) -> (tensor<256xf32>, tensor<256x102
   }
   return %0, %1 : tensor<256xf32>, tensor<256x1024xf32>
 }
+
+// -----
+
+// Rows of a batch: 2 of 64 matrices and vectors.
+// CHECK-LABEL: func.func @batches
+// CHECK: bytes = array<i64: 262144, 512, 4096>, extent = 32 : i64
+shardc.mesh @mesh <["data" = 1]>
+func.func @batches(%x: tensor<64x512x64xf32>, %y: tensor<64x64xf32>) -> tensor<64x512xf32> {
+  %0 = shardc.kernel(%x, %y) : (tensor<64x512x64xf32>, tensor<64x64xf32>) -> tensor<64x512xf32> {
+  ^bb0(%a0: tensor<64x512x64xf32>, %a1: tensor<64x64xf32>):
+    %1 = shardc.dot_general %a0, %a1 batching = [0] x [0] contracting = [2] x [1] : tensor<64x512x64xf32>, tensor<64x64xf32> -> tensor<64x512xf32>
+    shardc.yield %1 : tensor<64x512xf32>
+  }
+  return %0 : tensor<64x512xf32>
+}

@@ -110,7 +110,7 @@ static int64_t getRowsPerIteration(const NestPlan &plan) {
   }
   case NestKind::Gemm:
     if (plan.gemm.batch > 1)
-      return rows == plan.gemm.batch ? ofUnits(1, 1) : 0;
+      return rows == plan.gemm.batch ? ofUnits(plan.units / rows, 1) : 0;
     if (rows != (plan.isSwapped ? plan.gemm.n : plan.gemm.m))
       return 0;
     return ofUnits(1, plan.isInnerProduct ? 1
