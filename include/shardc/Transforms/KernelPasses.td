@@ -169,7 +169,7 @@ def SplitSumsPass : Shardc_Pass<"split-sums"> {
   let summary = "Cut small GEMMs over many rows into blocks of rows, for CPUs";
   let description = [{
     Input: the output of `shardc-fuse-kernels`. Output: the same, where a kernel
-    of a GEMM that adds up over 512 rows or more of both factors, and whose
+    of a GEMM that adds up over at least four blocks of 64 to 128 rows, and whose
     result is small beside them, is two: the products of blocks of rows, and
     their sum with what follows. Blocks of rows are divided among workers as the
     kernels are that compute the factors, whose rows are in a worker's caches.

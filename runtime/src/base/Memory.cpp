@@ -71,12 +71,15 @@ bool Memory::placeFile(uint64_t count) {
       mmap(first, count, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
            descriptor, 0) != MAP_FAILED) {
     file = {getpid(), descriptor, status.st_dev, status.st_ino, count, 0};
-    // A page that is there becomes a large one.
-    bool hasLargePages = true;
-    for (uint64_t at = 0; at < count && hasLargePages; at += largePage)
-      hasLargePages = madvise(first + at, 4096, populateForWriting) == 0 &&
-                      madvise(first + at, largePage, collapsePages) == 0;
-    if (hasLargePages)
+    // A page that is there becomes a large one. Some may stay small.
+    bool hasLargePages = true, isThere = true;
+    for (uint64_t at = 0; at < count && hasLargePages && isThere;
+         at += largePage) {
+      isThere = madvise(first + at, 4096, populateForWriting) == 0;
+      if (madvise(first + at, largePage, collapsePages) != 0)
+        hasLargePages = at > 0;
+    }
+    if (hasLargePages && isThere)
       return true;
     // Where there are none, memory of this process alone is faster.
     file = {};

@@ -89,14 +89,17 @@ class Exchange {
 public:
   Exchange(std::shared_ptr<MessageMemory> memory, Transport &transport,
            uint32_t channel)
-      : memory(std::move(memory)), transport(transport), channel(channel) {}
+      : memory(std::move(memory)), transport(transport), channel(channel),
+        signals(2 * transport.size()) {}
 
   /// Bytes to or from `peer`.
   void add(int peer, const Place &place, uint64_t bytes, bool isReceived);
   /// A copy that is made before the messages are sent.
   void addPacking(Work work) { packings.push_back(std::move(work)); }
-  /// A byte for messages without content: sent, or received.
-  Place signal(bool isReceived) { return {&signals[isReceived]}; }
+  /// A byte for a message without content to `peer`, or from it.
+  Place signal(int peer, bool isReceived) {
+    return {&signals[2 * peer + isReceived]};
+  }
   /// Memory that it has while it is open.
   void reserve(uint64_t bytes) { reserved = bytes; }
   /// One more finish for each start: of a collective that shares the messages.
@@ -139,7 +142,7 @@ private:
   std::vector<Work> packings;
   std::vector<Planned> planned;
   std::vector<Transport::Message> messages;
-  char signals[2] = {};
+  std::vector<char> signals; ///< By peer, sent and received.
   MessageMemory::Block *block = nullptr;
   char *own = nullptr;
   absl::StatusOr<Transport::Exchange> started = nullptr;

@@ -60,7 +60,8 @@ void ExchangeBuilder::addSignal(int from, int to) {
     return;
   Peer &peer = own == to ? fromPeers[from] : toPeers[to];
   if (!std::exchange(peer.hasSignal, true))
-    peer.direct.push_back({exchange->signal(own == to), 1});
+    peer.direct.push_back(
+        {exchange->signal(own == to ? from : to, own == to), 1});
 }
 
 Place ExchangeBuilder::keep(DType dtype, const Box &box, const Place &place) {

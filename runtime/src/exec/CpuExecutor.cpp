@@ -254,9 +254,10 @@ absl::Status CpuExecutor::allocate() {
   layouts = *std::move(made);
   // Processes of one host read each other's operands in place, unless the user
   // wants messages.
+  const char *messages = std::getenv("SHARDC_MESSAGES");
   const bool isSeen = processes.transport() &&
                       processes.transport()->isOnOneHost() &&
-                      !std::getenv("SHARDC_MESSAGES");
+                      !(messages && std::strcmp(messages, "1") == 0);
   // Layouts are made of aligned copies, so that each ends aligned.
   if (!(isSeen ? memory.allocateVisible(localBytes())
                : memory.allocate(localBytes())))
