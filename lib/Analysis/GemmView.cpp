@@ -40,12 +40,18 @@ std::optional<GemmView> getGemmView(DotGeneralOp dot) {
       !collapse(lhsShape, dot.getLhsFree(), view.m, view.lhs.free) ||
       !collapse(rhsShape, dot.getRhsFree(), view.n, view.rhs.free))
     return std::nullopt;
+  auto isF32 = [](Value value) {
+    return getElementTypeOrSelf(value.getType()).isF32();
+  };
+  view.isF32 =
+      isF32(dot.getLhs()) && isF32(dot.getRhs()) && isF32(dot.getResult());
   return view;
 }
 
 int64_t getBlocksOfRows(int64_t rows, int64_t columns, int64_t elementsOfSum) {
-  // Those of two narrow factors fill half a first-level cache.
-  constexpr int64_t mostRows = 128, leastRows = 64;
+  // Those of two narrow factors fill half a first-level cache. Larger blocks
+  // are for rows, or sums, that have no such one; the caches hold them still.
+  constexpr int64_t usualRows = 128, leastRows = 64, mostRows = 256;
   // Fewer are too little for several workers.
   constexpr int64_t leastBlocks = 4;
   // The sums of blocks are written and read beside the rows.
@@ -54,12 +60,16 @@ int64_t getBlocksOfRows(int64_t rows, int64_t columns, int64_t elementsOfSum) {
   constexpr int64_t leastElements = 1 << 14;
   if (rows * columns < leastElements)
     return 1;
-  for (int64_t size = mostRows; size >= leastRows; --size)
-    if (rows % size == 0)
-      return rows >= leastBlocks * size &&
-                     elementsOfSum * leastReadBySum <= size * columns
-                 ? rows / size
-                 : 1;
+  auto isBlock = [&](int64_t size) {
+    return rows % size == 0 && rows >= leastBlocks * size &&
+           elementsOfSum * leastReadBySum <= size * columns;
+  };
+  for (int64_t size = usualRows; size >= leastRows; --size)
+    if (isBlock(size))
+      return rows / size;
+  for (int64_t size = usualRows + 1; size <= mostRows; ++size)
+    if (isBlock(size))
+      return rows / size;
   return 1;
 }
 
@@ -74,7 +84,8 @@ static bool isLong(const GemmView &view) {
   };
   const bool sumsRows = view.lhs.free == 1 && view.rhs.free == 1;
   return isBesideOthers(view.m, view.n, view.k) ||
-         (sumsRows && isBesideOthers(view.k, view.m, view.n) &&
+         (sumsRows && view.batch == 1 && view.isF32 &&
+          isBesideOthers(view.k, view.m, view.n) &&
           getBlocksOfRows(view.k, view.m + view.n, view.m * view.n) > 1);
 }
 

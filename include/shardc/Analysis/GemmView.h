@@ -27,6 +27,8 @@ struct GemmStrides {
 struct GemmView {
   int64_t batch = 1, m = 1, n = 1, k = 1;
   GemmStrides lhs, rhs;
+  /// Whether the factors and the result are of f32.
+  bool isF32 = false;
 };
 
 /// The view of `dot`, or nullopt where its dimensions do not collapse to one
@@ -35,8 +37,9 @@ std::optional<GemmView> getGemmView(DotGeneralOp dot);
 
 /// The blocks into which a sum over `rows` rows of tensors with so many columns
 /// together is cut on CPUs, where the sum has `elementsOfSum` elements: of 128
-/// rows, or of 64 or more whose number divides `rows`. 1: it is not cut, since
-/// rows are few or the sums of blocks too large beside them.
+/// rows, else of fewer down to 64, else of more up to 256, whose number divides
+/// `rows`. 1: it is not cut, since rows are few or have no such divisor, or the
+/// sums of blocks are too large beside them.
 int64_t getBlocksOfRows(int64_t rows, int64_t columns, int64_t elementsOfSum);
 
 /// Whether the GEMM is large enough for a library call: the threshold between
@@ -46,7 +49,8 @@ int64_t getBlocksOfRows(int64_t rows, int64_t columns, int64_t elementsOfSum);
 /// result has at most `smallElements`, which stay in the first-level cache, and
 /// no side is below 64. GEMMs with such an operand and at least eight times as
 /// many rows as other sides, or as many terms of sums that
-/// `shardc-split-sums` cuts into blocks, are for generated code at any size.
+/// `shardc-split-sums` cuts into blocks (one matrix of f32, not a batch), are
+/// for generated code at any size.
 bool isLargeGemm(const GemmView &view, int64_t smallElements);
 
 } // namespace shardc

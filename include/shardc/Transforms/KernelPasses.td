@@ -169,11 +169,13 @@ def SplitSumsPass : Shardc_Pass<"split-sums"> {
   let summary = "Cut small GEMMs over many rows into blocks of rows, for CPUs";
   let description = [{
     Input: the output of `shardc-fuse-kernels`. Output: the same, where a kernel
-    of a GEMM that adds up over at least four blocks of 64 to 128 rows, and whose
+    of a GEMM that adds up over at least four blocks of 64 to 256 rows, and whose
     result is small beside them, is two: the products of blocks of rows, and
     their sum with what follows. Blocks of rows are divided among workers as the
     kernels are that compute the factors, whose rows are in a worker's caches.
-    For CPUs alone.
+    Up to eight sums whose results are read later, with blocks of 256 KiB in all,
+    are one kernel, so that memory grows by no more than those. Rows without a
+    divisor of that size are not cut. For CPUs alone.
 
     ```mlir
     %0 = shardc.kernel(%x, %g, %w) : (tensor<1024x10xf32>, tensor<1024x32xf32>, tensor<10x32xf32>) -> tensor<10x32xf32> {

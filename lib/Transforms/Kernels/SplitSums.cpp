@@ -172,25 +172,44 @@ private:
 };
 
 /// Puts kernels of sums into one, in the place of the last: with few elements
-/// each, they are one thing to wait for.
+/// each, they are one thing to wait for. The sums of blocks are in memory until
+/// then, and a kernel takes longer to compile than its parts: so neither the
+/// sums nor their bytes may be many. Eight gain what all of a step do.
 class SumMerger {
 public:
   void add(KernelOp sum) {
-    for (SmallVector<KernelOp> &group : groups)
-      if (mayFollow(group, sum))
-        return group.push_back(sum);
-    groups.push_back({sum});
+    const int64_t bytes = getBytesOfBlocks(sum);
+    for (Group &group : groups)
+      if (group.sums.size() < mostSums && group.bytes + bytes <= mostBytes &&
+          mayFollow(group.sums, sum)) {
+        group.sums.push_back(sum);
+        group.bytes += bytes;
+        return;
+      }
+    groups.push_back({{sum}, bytes});
   }
 
   void run() {
-    for (ArrayRef<KernelOp> group : groups)
-      if (group.size() > 1)
-        merge(group);
+    for (const Group &group : groups)
+      if (group.sums.size() > 1)
+        merge(group.sums);
   }
 
 private:
-  /// Sums of one block, in order.
-  SmallVector<SmallVector<KernelOp>> groups;
+  static constexpr size_t mostSums = 8;
+  static constexpr int64_t mostBytes = 1 << 18;
+
+  struct Group {
+    SmallVector<KernelOp> sums; ///< Of one block, in order.
+    int64_t bytes;              ///< Of the sums of blocks of rows.
+  };
+  SmallVector<Group> groups;
+
+  static int64_t getBytesOfBlocks(KernelOp sum) {
+    return cast<RankedTensorType>(sum->getOperand(0).getType())
+               .getNumElements() *
+           sizeof(float);
+  }
 
   static bool mayFollow(ArrayRef<KernelOp> group, KernelOp sum) {
     if (group.front()->getBlock() != sum->getBlock() ||

@@ -29,19 +29,21 @@ func.func @small_factor(%x: tensor<256x64xf32>, %w: tensor<64x128xf32>) -> tenso
 // -----
 
 // So do GEMMs of any size over many rows of narrow matrices, and those that sum
-// over the rows and are cut into blocks of them; not the sum of a large result.
+// over the rows and are cut into blocks of them; not a sum over rows without a
+// divisor, in a batch, or of bf16.
 
 // SMALL-LABEL: func.func @long
-// SMALL: shardc.dot_general
-// SMALL: shardc.dot_general
-// SMALL: shardc.gemm
+// SMALL-COUNT-2: shardc.dot_general
+// SMALL-COUNT-3: shardc.gemm
 // CHECK-LABEL: func.func @long
-// CHECK-COUNT-3: shardc.gemm
-func.func @long(%x: tensor<8192x32xf32>, %w: tensor<32x64xf32>, %y: tensor<8192x64xf32>, %z: tensor<8192x128xf32>) -> (tensor<8192x64xf32>, tensor<32x64xf32>, tensor<64x128xf32>) {
+// CHECK-COUNT-5: shardc.gemm
+func.func @long(%x: tensor<8192x32xf32>, %w: tensor<32x64xf32>, %y: tensor<8192x64xf32>, %z: tensor<8191x64xf32>, %batch: tensor<2x8192x32xf32>, %half: tensor<8192x32xbf16>) -> (tensor<8192x64xf32>, tensor<32x64xf32>, tensor<64x64xf32>, tensor<2x32x32xf32>, tensor<32x32xbf16>) {
   %0 = shardc.dot_general %x, %w contracting = [1] x [0] : tensor<8192x32xf32>, tensor<32x64xf32> -> tensor<8192x64xf32>
   %1 = shardc.dot_general %x, %y contracting = [0] x [0] : tensor<8192x32xf32>, tensor<8192x64xf32> -> tensor<32x64xf32>
-  %2 = shardc.dot_general %y, %z contracting = [0] x [0] : tensor<8192x64xf32>, tensor<8192x128xf32> -> tensor<64x128xf32>
-  return %0, %1, %2 : tensor<8192x64xf32>, tensor<32x64xf32>, tensor<64x128xf32>
+  %2 = shardc.dot_general %z, %z contracting = [0] x [0] : tensor<8191x64xf32>, tensor<8191x64xf32> -> tensor<64x64xf32>
+  %3 = shardc.dot_general %batch, %batch batching = [0] x [0] contracting = [1] x [1] : tensor<2x8192x32xf32>, tensor<2x8192x32xf32> -> tensor<2x32x32xf32>
+  %4 = shardc.dot_general %half, %half contracting = [0] x [0] : tensor<8192x32xbf16>, tensor<8192x32xbf16> -> tensor<32x32xbf16>
+  return %0, %1, %2, %3, %4 : tensor<8192x64xf32>, tensor<32x64xf32>, tensor<64x64xf32>, tensor<2x32x32xf32>, tensor<32x32xbf16>
 }
 
 // -----

@@ -69,11 +69,11 @@ func.func @square(%x: tensor<1000x10xf32>) -> (tensor<10x10xf32>, tensor<10x10xf
 // CHECK-LABEL: func @whole
 // CHECK-NOT: shardc.reshape
 // CHECK: return
-func.func @whole(%few: tensor<384x64xf32>, %wide: tensor<1024x512xf32>, %thin: tensor<32x1024xf32>, %x: tensor<1024x32xf32>, %prime: tensor<1021x32xf32>)
+func.func @whole(%few: tensor<240x64xf32>, %wide: tensor<1024x512xf32>, %thin: tensor<32x1024xf32>, %x: tensor<1024x32xf32>, %prime: tensor<1021x32xf32>)
     -> (tensor<64x64xf32>, tensor<512x512xf32>, tensor<32x32xf32>, tensor<32xf32>) {
-  %0 = shardc.kernel(%few) : (tensor<384x64xf32>) -> tensor<64x64xf32> {
-  ^bb0(%a: tensor<384x64xf32>):
-    %4 = shardc.dot_general %a, %a contracting = [0] x [0] : tensor<384x64xf32>, tensor<384x64xf32> -> tensor<64x64xf32>
+  %0 = shardc.kernel(%few) : (tensor<240x64xf32>) -> tensor<64x64xf32> {
+  ^bb0(%a: tensor<240x64xf32>):
+    %4 = shardc.dot_general %a, %a contracting = [0] x [0] : tensor<240x64xf32>, tensor<240x64xf32> -> tensor<64x64xf32>
     shardc.yield %4 : tensor<64x64xf32>
   }
   %1 = shardc.kernel(%wide) : (tensor<1024x512xf32>) -> tensor<512x512xf32> {
@@ -92,4 +92,34 @@ func.func @whole(%few: tensor<384x64xf32>, %wide: tensor<1024x512xf32>, %thin: t
     shardc.yield %4 : tensor<32xf32>
   }
   return %0, %1, %2, %3 : tensor<64x64xf32>, tensor<512x512xf32>, tensor<32x32xf32>, tensor<32xf32>
+}
+
+// Blocks of fewer rows where there would be fewer than four of 128, and of more
+// where rows or sums ask for it: 146 divides 1022, and sums of 64 x 128
+// elements of 128 rows would be too large.
+// CHECK-LABEL: func @sizes
+// CHECK: -> tensor<4x64xf32>
+// CHECK: tensor<256x64xf32> -> tensor<4x64x64xf32>
+// CHECK: -> tensor<7x64x64xf32>
+// CHECK: tensor<1022x64xf32> -> tensor<7x146x64xf32>
+// CHECK: -> tensor<4x64x128xf32>
+// CHECK: tensor<1024x64xf32> -> tensor<4x256x64xf32>
+func.func @sizes(%few: tensor<256x64xf32>, %odd: tensor<1022x64xf32>, %x: tensor<1024x64xf32>, %g: tensor<1024x128xf32>)
+    -> (tensor<64xf32>, tensor<64x64xf32>, tensor<64x128xf32>) {
+  %0 = shardc.kernel(%few) : (tensor<256x64xf32>) -> tensor<64xf32> {
+  ^bb0(%a: tensor<256x64xf32>):
+    %3 = shardc.reduce sum %a dims = [0] : tensor<256x64xf32> -> tensor<64xf32>
+    shardc.yield %3 : tensor<64xf32>
+  }
+  %1 = shardc.kernel(%odd) : (tensor<1022x64xf32>) -> tensor<64x64xf32> {
+  ^bb0(%a: tensor<1022x64xf32>):
+    %3 = shardc.dot_general %a, %a contracting = [0] x [0] : tensor<1022x64xf32>, tensor<1022x64xf32> -> tensor<64x64xf32>
+    shardc.yield %3 : tensor<64x64xf32>
+  }
+  %2 = shardc.kernel(%x, %g) : (tensor<1024x64xf32>, tensor<1024x128xf32>) -> tensor<64x128xf32> {
+  ^bb0(%a: tensor<1024x64xf32>, %b: tensor<1024x128xf32>):
+    %3 = shardc.dot_general %a, %b contracting = [0] x [0] : tensor<1024x64xf32>, tensor<1024x128xf32> -> tensor<64x128xf32>
+    shardc.yield %3 : tensor<64x128xf32>
+  }
+  return %0, %1, %2 : tensor<64xf32>, tensor<64x64xf32>, tensor<64x128xf32>
 }
