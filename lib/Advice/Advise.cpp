@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <condition_variable>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -38,7 +39,7 @@ public:
       candidate.regather = request.isRegatherGiven;
       advice.plans.emplace_back().candidate = std::move(candidate);
     }
-    forAll(0, advice.plans.size(), [&](AdvisedPlan &plan) {
+    forAll([&](AdvisedPlan &plan) {
       plan.bound = getBound(plan.candidate, plan.error);
     });
     // The most promising first, so that the others need not be compiled, and
@@ -47,7 +48,7 @@ public:
       return std::make_pair(lhs.candidate.isCheapest(), lhs.bound.seconds) <
              std::make_pair(rhs.candidate.isCheapest(), rhs.bound.seconds);
     });
-    inWaves(advice.plans.size(), [&](AdvisedPlan &plan, double limit) {
+    inOrder(advice.plans.size(), [&](AdvisedPlan &plan, double limit) {
       report(plan.candidate);
       tryOut(plan, limit);
     });
@@ -66,7 +67,7 @@ public:
                      [&](const auto &lhs, const auto &rhs) {
                        return getSeconds(lhs) < getSeconds(rhs);
                      });
-    inWaves(end - advice.plans.begin(), [&](AdvisedPlan &plan, double limit) {
+    inOrder(end - advice.plans.begin(), [&](AdvisedPlan &plan, double limit) {
       // What saves memory takes time, and it takes too long already.
       if (getSeconds(plan).second <= limit)
         saveMemory(plan, limit);
@@ -76,33 +77,55 @@ public:
   }
 
 private:
-  template <typename Function>
-  void forAll(size_t begin, size_t end, Function function) {
-    std::atomic<size_t> next = begin;
-    auto work = [&] {
-      for (size_t i = next++; i < end; i = next++)
-        function(advice.plans[i]);
-    };
+  /// Calls `work`, which shares out what there is to do, on as many threads as
+  /// `most` and the computer allow.
+  static void onThreads(size_t most, llvm::function_ref<void()> work) {
     std::vector<std::thread> threads;
-    size_t others =
-        std::min<size_t>(std::thread::hardware_concurrency(), end - begin);
-    for (size_t i = 1; i < others; ++i)
+    size_t number = std::min<size_t>(std::thread::hardware_concurrency(), most);
+    for (size_t i = 1; i < number; ++i)
       threads.emplace_back(work);
     work();
     for (std::thread &thread : threads)
       thread.join();
   }
 
-  /// Calls `function` for each of the first `count` plans, with the time that
-  /// it has to beat. That depends on the waves before, not on the threads.
+  /// Calls `function` for each plan.
   template <typename Function>
-  void inWaves(size_t count, Function function) {
-    constexpr size_t wave = 8;
-    for (size_t begin = 0; begin < count; begin += wave) {
-      double limit = getTimeOfLastRow();
-      forAll(begin, std::min(begin + wave, count),
-             [&](AdvisedPlan &plan) { function(plan, limit); });
-    }
+  void forAll(Function function) {
+    std::atomic<size_t> next = 0;
+    onThreads(advice.plans.size(), [&] {
+      for (size_t i = next++; i < advice.plans.size(); i = next++)
+        function(advice.plans[i]);
+    });
+  }
+
+  /// Calls `function` for each of the first `count` plans, several at a time,
+  /// with the time that it has to beat: that of the plans at least `window`
+  /// before it, for which it waits, whatever the number of threads.
+  template <typename Function>
+  void inOrder(size_t count, Function function) {
+    constexpr size_t window = 8;
+    std::mutex mutex;
+    std::condition_variable changed;
+    // The plans before `numDone`, and some behind it, are done.
+    size_t next = 0, numDone = 0;
+    std::vector<bool> isDone(count, false);
+    onThreads(std::min(window, count), [&] {
+      std::unique_lock<std::mutex> lock(mutex);
+      while (next < count) {
+        size_t own = next++;
+        size_t before = own < window ? 0 : own - window + 1;
+        changed.wait(lock, [&] { return numDone >= before; });
+        double limit = getTimeOfLastRow(before, count);
+        lock.unlock();
+        function(advice.plans[own], limit);
+        lock.lock();
+        isDone[own] = true;
+        while (numDone < count && isDone[numDone])
+          ++numDone;
+        changed.notify_all();
+      }
+    });
   }
 
   void report(const Candidate &candidate) {
@@ -114,12 +137,28 @@ private:
 
   /// The bounds of `candidate`; none, with `error`, if annotations do not suit.
   LowerBound getBound(const Candidate &candidate, std::string &error,
-                      llvm::ArrayRef<int64_t> stages = {}) const {
-    llvm::Expected<Trial> trial = Trial::make(model, candidate);
-    if (trial)
-      return trial->getLowerBound(advice.facts, stages);
-    error = llvm::toString(trial.takeError());
-    return {};
+                      llvm::ArrayRef<int64_t> stages = {}) {
+    std::unique_ptr<ParsedModel> parsed = takeParsed();
+    LowerBound bound;
+    if (llvm::Expected<Trial> trial = Trial::make(model, candidate, *parsed))
+      bound = trial->getLowerBound(advice.facts, stages);
+    else
+      error = llvm::toString(trial.takeError());
+    std::lock_guard<std::mutex> lock(mutex);
+    idle.push_back(std::move(parsed));
+    return bound;
+  }
+
+  /// A module of the model that no other thread uses.
+  std::unique_ptr<ParsedModel> takeParsed() {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (!idle.empty())
+        return idle.pop_back_val();
+    }
+    // It has been parsed for the facts.
+    return std::make_unique<ParsedModel>(
+        llvm::cantFail(ParsedModel::parse(model)));
   }
 
   /// Whether the bounds of `candidate` leave it out, which get tighter for that
@@ -157,12 +196,13 @@ private:
     return stages;
   }
 
-  /// The time that a plan has to beat to be among those that are printed.
-  double getTimeOfLastRow() const {
+  /// The time that a plan has to beat to be among those that are printed, if
+  /// the plans from `before` to `count` are not known yet.
+  double getTimeOfLastRow(size_t before, size_t count) const {
     std::vector<double> seconds;
-    for (const AdvisedPlan &plan : advice.plans)
-      if (plan.fits())
-        seconds.push_back(plan.price->seconds);
+    for (size_t i = 0; i < advice.plans.size(); ++i)
+      if ((i < before || i >= count) && advice.plans[i].fits())
+        seconds.push_back(advice.plans[i].price->seconds);
     if (seconds.size() < request.rows)
       return std::numeric_limits<double>::infinity();
     llvm::sort(seconds);
@@ -175,30 +215,51 @@ private:
   /// `saves` all of a plan whose step fits, as fast as it may be.
   std::optional<Price> compile(const Candidate &candidate, double limit,
                                bool saves, std::string &error) {
-    auto run = [&](bool isStep) -> std::optional<Price> {
-      llvm::Expected<Trial> trial = Trial::make(model, candidate);
-      if (!trial) {
-        error = llvm::toString(trial.takeError());
-        return std::nullopt;
-      }
-      llvm::Expected<Price> price =
-          isStep ? trial->priceStep(limit) : trial->price();
-      if (!price) {
-        error = llvm::toString(price.takeError());
-        return std::nullopt;
-      }
+    llvm::Expected<Price> price = candidate.getStages() > 1
+                                      ? compilePipeline(candidate, limit, saves)
+                                      : compileFlat(candidate);
+    if (price) {
+      numCompiled += price->isCompiled;
       return *price;
-    };
-    if (candidate.getStages() > 1 && std::isfinite(limit)) {
-      std::optional<Price> step = run(/*isStep=*/true);
-      if (!step || !step->isCompiled || !fits(*step) ||
-          (step->seconds > limit && !saves)) {
-        numCompiled += step && step->isCompiled;
-        return step;
-      }
     }
     ++numCompiled;
-    return run(/*isStep=*/false);
+    error = llvm::toString(price.takeError());
+    return std::nullopt;
+  }
+
+  llvm::Expected<Price> compilePipeline(const Candidate &candidate,
+                                        double limit, bool saves) {
+    llvm::Expected<Trial> trial = Trial::make(model, candidate);
+    if (!trial)
+      return trial.takeError();
+    llvm::Expected<Price> price = trial->priceStep(limit);
+    if (price && price->isCompiled && fits(*price) &&
+        (price->seconds <= limit || saves))
+      return trial->priceAll();
+    return price;
+  }
+
+  llvm::Expected<Price> compileFlat(const Candidate &candidate) {
+    if (hasOnePlan(candidate)) {
+      llvm::Expected<Trial> trial = Trial::make(model, candidate);
+      if (!trial)
+        return trial.takeError();
+      llvm::Expected<Price> price = trial->price(/*compares=*/false);
+      if (!candidate.isCheapest() || !price || !fits(*price))
+        return price;
+    }
+    llvm::Expected<Trial> trial = Trial::make(model, candidate);
+    return trial ? trial->price() : trial.takeError();
+  }
+
+  /// Whether the plan of `candidate`, if it fits at all, is that of the
+  /// strategy or the search: the one that follows no annotation, with which a
+  /// search compares its own, has all parameters and states on each device.
+  bool hasOnePlan(const Candidate &candidate) const {
+    return !candidate.isCheapest() ||
+           (model.fixedArguments.empty() &&
+            advice.facts.parameterBytes + advice.facts.stateBytes >
+                advice.memoryLimit);
   }
 
   void tryOut(AdvisedPlan &plan, double limit) {
@@ -232,10 +293,51 @@ private:
     return price.peakBytes <= advice.memoryLimit;
   }
 
+  /// Variants of one candidate up to `collectives`, by whether they gather
+  /// weights again and their microbatches: with and without recomputation they
+  /// are the same.
+  using PreparedTrials =
+      std::map<std::pair<bool, int64_t>, std::unique_ptr<Trial>>;
+
+  /// As `compile`, of a `variant` that saves memory.
+  std::optional<Price> compileVariant(const Candidate &variant, double limit,
+                                      PreparedTrials &prepared,
+                                      std::string &error) {
+    if (variant.getStages() > 1 || !hasOnePlan(variant))
+      return compile(variant, limit, /*saves=*/true, error);
+    ++numCompiled;
+    std::unique_ptr<Trial> &trial =
+        prepared[{variant.regather, variant.microbatches}];
+    if (!trial) {
+      Candidate keeping = variant;
+      keeping.recompute = "none";
+      llvm::Expected<Trial> made = Trial::make(model, keeping);
+      if (!made) {
+        error = llvm::toString(made.takeError());
+        return std::nullopt;
+      }
+      if (llvm::Error failure = made->prepare()) {
+        error = llvm::toString(std::move(failure));
+        return std::nullopt;
+      }
+      trial = std::make_unique<Trial>(std::move(*made));
+    }
+    llvm::Expected<Price> price = trial->priceRecomputing(variant.recompute);
+    if (!price) {
+      error = llvm::toString(price.takeError());
+      return std::nullopt;
+    }
+    if (!variant.isCheapest() || !fits(*price))
+      return *price;
+    --numCompiled;
+    return compile(variant, limit, /*saves=*/true, error);
+  }
+
   /// Trades time for memory: gathers weights again, recomputes, and takes as
   /// many microbatches as it needs; keeps the fastest that fits.
   void saveMemory(AdvisedPlan &plan, double limit) {
     const Candidate given = plan.candidate;
+    PreparedTrials prepared;
     bool isPipeline = given.getStages() > 1;
     std::vector<bool> regathers = {given.regather};
     if (!given.regather &&
@@ -251,14 +353,14 @@ private:
         variant.regather = regather;
         double most =
             plan.fits() ? std::min(limit, plan.price->seconds) : limit;
-        addMicrobatches(variant, isPipeline, plan, most);
+        addMicrobatches(variant, isPipeline, plan, most, prepared);
       }
   }
 
   /// Offers `variant` with more and more microbatches, until it fits or more of
   /// them save nothing.
   void addMicrobatches(Candidate variant, bool isPipeline, AdvisedPlan &plan,
-                       double limit) {
+                       double limit, PreparedTrials &prepared) {
     int64_t rows = advice.facts.batchSize / variant.getRowShards();
     // The plan that does not fit.
     const std::string choices = plan.candidate.getChoices();
@@ -281,7 +383,7 @@ private:
             return;
           continue;
         }
-        price = compile(variant, limit, /*saves=*/true, error);
+        price = compileVariant(variant, limit, prepared, error);
       }
       if (!price || !price->isCompiled)
         return;
@@ -334,6 +436,7 @@ private:
            std::vector<int64_t>>
       stagesOfLayers;
   ModelToShard model;
+  llvm::SmallVector<std::unique_ptr<ParsedModel>> idle;
   Advice &advice;
   std::mutex mutex;
   size_t numBegun = 0;

@@ -112,14 +112,12 @@ int64_t Price::getWireBytes() const {
   return bytes;
 }
 
-llvm::Expected<Trial> Trial::make(const ModelToShard &model,
-                                  const Candidate &candidate) {
-  Trial trial;
-  trial.candidate = candidate;
-  trial.context = makeContext();
+llvm::Expected<ParsedModel> ParsedModel::parse(const ModelToShard &model) {
+  ParsedModel parsed;
+  parsed.context = makeContext();
   // Errors of the text itself have been reported with the facts.
   std::string error;
-  ScopedDiagnosticHandler silence(trial.context.get(),
+  ScopedDiagnosticHandler silence(parsed.context.get(),
                                   [&](Diagnostic &diagnostic) {
                                     error = diagnostic.str();
                                     return success();
@@ -128,9 +126,42 @@ llvm::Expected<Trial> Trial::make(const ModelToShard &model,
   sources.AddNewSourceBuffer(
       llvm::MemoryBuffer::getMemBufferCopy(model.text, model.name),
       llvm::SMLoc());
-  trial.module = parseModel(sources, *trial.context);
-  if (!trial.module)
+  parsed.module = parseModel(sources, *parsed.context);
+  if (!parsed.module)
     return llvm::createStringError(error);
+  return parsed;
+}
+
+llvm::Expected<Trial> Trial::make(const ModelToShard &model,
+                                  const Candidate &candidate) {
+  llvm::Expected<ParsedModel> parsed = ParsedModel::parse(model);
+  if (!parsed)
+    return parsed.takeError();
+  return make(model, candidate, std::move(parsed->module),
+              std::move(parsed->context));
+}
+
+llvm::Expected<Trial> Trial::make(const ModelToShard &model,
+                                  const Candidate &candidate,
+                                  const ParsedModel &parsed) {
+  return make(model, candidate, ModuleOp(parsed.module.get()).clone(),
+              parsed.context);
+}
+
+llvm::Expected<Trial> Trial::make(const ModelToShard &model,
+                                  const Candidate &candidate,
+                                  OwningOpRef<ModuleOp> module,
+                                  std::shared_ptr<MLIRContext> context) {
+  Trial trial;
+  trial.candidate = candidate;
+  trial.context = std::move(context);
+  trial.module = std::move(module);
+  std::string error;
+  ScopedDiagnosticHandler silence(trial.context.get(),
+                                  [&](Diagnostic &diagnostic) {
+                                    error = diagnostic.str();
+                                    return success();
+                                  });
   removeAnnotations(*trial.module, model.fixedArguments);
   setMesh(*trial.module, candidate.mesh);
   annotateStrategy(*trial.module, candidate.getStrategy());
@@ -236,12 +267,30 @@ std::vector<int64_t> Trial::assignStages() {
   return getStagesOfLayers(*module);
 }
 
-llvm::Expected<Price> Trial::price() {
-  std::string error =
-      compileOnTrial(*module, 0, getPhaseIndex("memory"), options, stageCuts);
+llvm::Expected<Price> Trial::price(bool compares) {
+  std::string error = compileOnTrial(*module, 0, getPhaseIndex("memory"),
+                                     options, stageCuts, compares);
   if (!error.empty())
     return llvm::createStringError(error);
-  return getPrice();
+  return getPrice(*module);
+}
+
+llvm::Error Trial::prepare() {
+  std::string error = compileOnTrial(*module, 0, getPhaseIndex("collectives"),
+                                     options, stageCuts, /*compares=*/false);
+  return error.empty() ? llvm::Error::success()
+                       : llvm::createStringError(error);
+}
+
+llvm::Expected<Price> Trial::priceRecomputing(StringRef policy) const {
+  OwningOpRef<ModuleOp> copy = ModuleOp(module.get()).clone();
+  if (policy != "none")
+    (*copy)->setAttr(recomputeAttrName, StringAttr::get(context.get(), policy));
+  std::string error = compileOnTrial(*copy, getPhaseIndex("collectives") + 1,
+                                     getPhaseIndex("memory"), options);
+  if (!error.empty())
+    return llvm::createStringError(error);
+  return getPrice(*copy);
 }
 
 llvm::Expected<Price> Trial::priceStep(double limit) {
@@ -249,38 +298,47 @@ llvm::Expected<Price> Trial::priceStep(double limit) {
                                      options, stageCuts);
   if (!error.empty())
     return llvm::createStringError(error);
-  keepStepAlone(*module);
+  OwningOpRef<ModuleOp> step = module->clone();
+  keepStepAlone(*step);
   int kernels = getPhaseIndex("kernels");
-  error = compileOnTrial(*module, getPhaseIndex("differentiate") + 1, kernels,
+  error = compileOnTrial(*step, getPhaseIndex("differentiate") + 1, kernels,
                          options);
   if (!error.empty())
     return llvm::createStringError(error);
   Price price;
-  price.seconds = getTaskBound(*module, candidate, machine);
+  price.seconds = getTaskBound(*step, candidate, machine);
   if (price.seconds > limit)
     return price;
-  error =
-      compileOnTrial(*module, kernels + 1, getPhaseIndex("memory"), options);
+  error = compileOnTrial(*step, kernels + 1, getPhaseIndex("memory"), options);
   if (!error.empty())
     return llvm::createStringError(error);
-  return getPrice();
+  return getPrice(*step);
 }
 
-llvm::Expected<Price> Trial::getPrice() {
-  double devices = (*module->getOps<MeshOp>().begin()).getNumDevices();
-  llvm::Expected<PlanEstimate> estimate = getEstimate(*module, options);
+llvm::Expected<Price> Trial::priceAll() {
+  std::string error =
+      compileOnTrial(*module, getPhaseIndex("differentiate") + 1,
+                     getPhaseIndex("memory"), options);
+  if (!error.empty())
+    return llvm::createStringError(error);
+  return getPrice(*module);
+}
+
+llvm::Expected<Price> Trial::getPrice(ModuleOp plan) const {
+  double devices = (*plan.getOps<MeshOp>().begin()).getNumDevices();
+  llvm::Expected<PlanEstimate> estimate = getEstimate(plan, options);
   if (!estimate)
     return estimate.takeError();
   Price price;
   price.isCompiled = true;
   price.seconds = estimate->overlappedSeconds;
-  SmallVector<func::FuncOp> ranks = getRankPrograms(*module, "train_step");
+  SmallVector<func::FuncOp> ranks = getRankPrograms(plan, "train_step");
   if (ranks.empty()) {
-    ranks = {module->lookupSymbol<func::FuncOp>("train_step")};
+    ranks = {plan.lookupSymbol<func::FuncOp>("train_step")};
     price.peakBytes =
-        (*module)->getAttrOfType<IntegerAttr>(arenaBytesAttrName).getInt();
+        plan->getAttrOfType<IntegerAttr>(arenaBytesAttrName).getInt();
   }
-  for (auto function : module->getOps<func::FuncOp>())
+  for (auto function : plan.getOps<func::FuncOp>())
     if (auto bytes = function->getAttrOfType<IntegerAttr>(arenaBytesAttrName))
       price.peakBytes = std::max(price.peakBytes, bytes.getInt());
   addPrograms(ranks, machine, devices, price);

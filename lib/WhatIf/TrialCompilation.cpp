@@ -52,10 +52,11 @@ runPhases(ModuleOp module, int first, int last, CompileOptions options,
 
 std::string shardc::compileOnTrial(ModuleOp module, int first, int last,
                                    CompileOptions options,
-                                   StageCutCache *stageCuts) {
+                                   StageCutCache *stageCuts, bool compares) {
   options.ignoreExpectations = true;
   options.deviceMemory = 0;
-  return runPhases(module, first, last, options, estimateOnTrial, stageCuts);
+  return runPhases(module, first, last, options,
+                   compares ? estimateOnTrial : nullptr, stageCuts);
 }
 
 std::string shardc::searchOnTrial(ModuleOp module, CompileOptions options) {

@@ -1,8 +1,8 @@
 //===- Trial.h - A candidate on a model -------------------------*- C++ -*-===//
 //
 // Annotates a copy of a model as a candidate says, bounds its cost from below,
-// and compiles and prices it. Each trial has a context of its own: trials of
-// one model may run at the same time.
+// and compiles and prices it. Trials with a context of their own may run at the
+// same time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,12 +74,33 @@ struct Price {
   int64_t getWireBytes() const;
 };
 
+/// The module of a model, of which trials are copies. Not thread-safe, and
+/// neither are its trials at the same time.
+class ParsedModel {
+public:
+  static llvm::Expected<ParsedModel> parse(const ModelToShard &model);
+
+private:
+  friend class Trial;
+  ParsedModel() = default;
+
+  /// First, since the module lives in it.
+  std::shared_ptr<mlir::MLIRContext> context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+};
+
 /// A copy of a model, annotated as a candidate says.
 class Trial {
 public:
-  /// Fails if the annotations that stay do not suit the candidate.
+  /// Fails if the annotations that stay do not suit the candidate. In a context
+  /// of its own.
   static llvm::Expected<Trial> make(const ModelToShard &model,
                                     const Candidate &candidate);
+  /// In the context of `parsed`, the module of `model`: faster, and for trials
+  /// that are not compiled, since a context keeps what was made in it.
+  static llvm::Expected<Trial> make(const ModelToShard &model,
+                                    const Candidate &candidate,
+                                    const ParsedModel &parsed);
 
   /// The machine as a device of the candidate's mesh sees it.
   const Machine &getMachine() const { return machine; }
@@ -89,13 +110,25 @@ public:
   /// Cuts a pipeline into stages, and returns those of the layers; empty if
   /// that fails. Call it once, in place of `price`.
   std::vector<int64_t> assignStages();
-  /// Takes the copy through the phases up to `memory`. Call it once.
-  llvm::Expected<Price> price();
+  /// Takes the copy through the phases up to `memory`. Without `compares` the
+  /// plan that a search finds is not compared with the one that follows the
+  /// annotations. Call it once.
+  llvm::Expected<Price> price(bool compares = true);
+  /// Takes the copy, without a pipeline, up to `collectives`, where plans with
+  /// and without recomputation part. A plan that a search finds is not
+  /// compared. Call it once, in place of `price`.
+  llvm::Error prepare();
+  /// After `prepare`, as often as wanted: the price with the policy `policy` of
+  /// recomputation in place of the candidate's.
+  llvm::Expected<Price> priceRecomputing(llvm::StringRef policy) const;
   /// The price of a pipeline's step without the other programs of a plan, whose
   /// memory does not count then. It is left at the phase `kernels`, where the
   /// step is still short, if its tasks alone take longer than `limit` seconds.
   /// Call it once, in place of `price`.
   llvm::Expected<Price> priceStep(double limit);
+  /// After `priceStep`: the price of the plan with all its programs. Call it
+  /// once.
+  llvm::Expected<Price> priceAll();
   /// The text of the annotated module, before `price`: that of `model` with
   /// edits, or, where these are not possible, printed anew; then `why` says so.
   std::string print(const ModelToShard &model, std::string &why) const;
@@ -103,7 +136,12 @@ public:
 private:
   Trial() = default;
 
-  llvm::Expected<Price> getPrice();
+  static llvm::Expected<Trial> make(const ModelToShard &model,
+                                    const Candidate &candidate,
+                                    mlir::OwningOpRef<mlir::ModuleOp> module,
+                                    std::shared_ptr<mlir::MLIRContext> context);
+  /// The price of `plan`, a module after `memory`.
+  llvm::Expected<Price> getPrice(mlir::ModuleOp plan) const;
 
   Candidate candidate;
   CompileOptions options;
@@ -111,7 +149,7 @@ private:
   /// Whether no annotation of the model stays.
   bool isFree = true;
   Machine machine;
-  std::unique_ptr<mlir::MLIRContext> context;
+  std::shared_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
 

@@ -15,11 +15,14 @@ namespace shardc {
 
 /// Takes `module` through the phases from `first` to `last` as a compilation
 /// with `options` would, but without dumps, verification, contracts and memory
-/// limits. Cuts into stages are kept in `stageCuts`, if it is not null.
+/// limits. Cuts into stages are kept in `stageCuts`, if it is not null. Unless
+/// it `compares`, a searched plan is not compared with the one that follows the
+/// annotations, and taken.
 /// Diagnostics are dropped; returns the first error without its place, or "".
 std::string compileOnTrial(mlir::ModuleOp module, int first, int last,
                            CompileOptions options,
-                           StageCutCache *stageCuts = nullptr);
+                           StageCutCache *stageCuts = nullptr,
+                           bool compares = true);
 
 /// Leaves the training step alone of the programs of `module`, which is after
 /// `differentiate`.

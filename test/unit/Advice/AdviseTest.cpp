@@ -152,6 +152,64 @@ TEST(Advise, NoVariantIsBelowItsBounds) {
   }
 }
 
+static void expectSame(const Price &found, const Price &expected,
+                       const std::string &name) {
+  EXPECT_EQ(found.isCompiled, expected.isCompiled) << name;
+  EXPECT_EQ(found.seconds, expected.seconds) << name;
+  EXPECT_EQ(found.computeSeconds, expected.computeSeconds) << name;
+  EXPECT_EQ(found.memorySeconds, expected.memorySeconds) << name;
+  EXPECT_EQ(found.communicationSeconds, expected.communicationSeconds) << name;
+  EXPECT_EQ(found.waitSeconds, expected.waitSeconds) << name;
+  EXPECT_EQ(found.bubble, expected.bubble) << name;
+  EXPECT_EQ(found.peakBytes, expected.peakBytes) << name;
+  EXPECT_EQ(found.matmulFlops, expected.matmulFlops) << name;
+  EXPECT_EQ(found.wireBytes, expected.wireBytes) << name;
+}
+
+/// Trials that share what is the same before recomputation have the prices of
+/// those that do not.
+TEST(Advise, PreparedTrialsHaveTheSamePrices) {
+  for (const char *machine : {"cpu", "h100"}) {
+    AdviceRequest request = makeRequest(machine, 8);
+    ModelFacts facts = getFacts(request);
+    ParsedModel parsed = llvm::cantFail(ParsedModel::parse(request.model));
+    size_t count = 0;
+    std::vector<Candidate> candidates = listCandidates(facts, request.limits);
+    // One search, since it takes longer than all others together.
+    candidates.emplace_back().strategy = cheapestName;
+    candidates.back().mesh = {{"data", 8}};
+    for (Candidate candidate : candidates) {
+      if (candidate.getStages() > 1)
+        continue;
+      for (int64_t microbatches : {1, 2})
+        for (bool regather : {false, true}) {
+          candidate.microbatches = microbatches;
+          candidate.regather = regather;
+          Trial prepared =
+              llvm::cantFail(Trial::make(request.model, candidate));
+          llvm::cantFail(prepared.prepare());
+          for (const char *recompute : {"none", "layer", "none"}) {
+            Candidate variant = candidate;
+            variant.recompute = recompute;
+            std::string name = std::string(machine) + ": " + variant.getName() +
+                               " " + variant.getChoices();
+            Trial trial = llvm::cantFail(Trial::make(request.model, variant));
+            LowerBound own = trial.getLowerBound(facts);
+            LowerBound shared =
+                llvm::cantFail(Trial::make(request.model, variant, parsed))
+                    .getLowerBound(facts);
+            EXPECT_EQ(own.seconds, shared.seconds) << name;
+            EXPECT_EQ(own.memoryBytes, shared.memoryBytes) << name;
+            expectSame(llvm::cantFail(prepared.priceRecomputing(recompute)),
+                       llvm::cantFail(trial.price(/*compares=*/false)), name);
+            ++count;
+          }
+        }
+    }
+    EXPECT_GT(count, 100u);
+  }
+}
+
 /// The second bound of pipelines, which takes a compilation.
 TEST(Advise, NoStepIsBelowItsTasks) {
   for (const char *machine : {"cpu", "h100"})
@@ -170,10 +228,12 @@ TEST(Advise, NoStepIsBelowItsTasks) {
         std::string name = std::string(machine) + ": " + candidate.getName() +
                            " " + candidate.getChoices();
         Price price = llvm::cantFail(make().price());
-        Price step = llvm::cantFail(make().priceStep(1));
+        Trial trial = make();
+        Price step = llvm::cantFail(trial.priceStep(1));
         EXPECT_TRUE(step.isCompiled);
         EXPECT_EQ(step.seconds, price.seconds) << name;
         EXPECT_LE(step.peakBytes, price.peakBytes) << name;
+        expectSame(llvm::cantFail(trial.priceAll()), price, name);
         Price bound = llvm::cantFail(make().priceStep(0));
         EXPECT_FALSE(bound.isCompiled);
         EXPECT_LE(bound.seconds, price.seconds) << name;
@@ -219,6 +279,67 @@ TEST(Advise, PruningKeepsTheFastestThatFits) {
             << all.plans[i].candidate.getName();
       }
     }
+}
+
+/// With searches, whose plans are not compared with the one that has all of the
+/// model on each device where that one does not fit: 199 kB with states.
+TEST(Advise, PruningKeepsSearchesThatFit) {
+  for (const char *machine : {"cpu", "h100"})
+    for (int64_t memory : {80'000, 190'000, 400'000}) {
+      AdviceRequest request = makeRequest(machine, 8);
+      MlpSpec spec;
+      spec.layers = {64, 128, 64};
+      spec.batchSize = 64;
+      spec.optimizer = "adam";
+      request.model.text = printMlp(spec);
+      request.limits.partition.clear();
+      request.limits.axes = {"data"};
+      ModelFacts facts = getFacts(request);
+      request.model.options.deviceMemory = memory;
+      request.rows = 1000;
+      Advice all = advise(request, facts);
+      request.rows = 3;
+      Advice few = advise(request, facts);
+      for (int i : {0, 1, 2}) {
+        ASSERT_EQ(few.plans[i].fits(), all.plans[i].fits());
+        if (!all.plans[i].fits())
+          break;
+        EXPECT_EQ(few.plans[i].price->seconds, all.plans[i].price->seconds)
+            << machine << ", " << memory
+            << " bytes: " << few.plans[i].candidate.getName() << " and "
+            << all.plans[i].candidate.getName();
+      }
+      // What a search is said to cost is the cost of the plan that its flags
+      // give, compared or not.
+      for (const AdvisedPlan &plan : all.plans) {
+        if (!plan.candidate.isCheapest() || !plan.fits())
+          continue;
+        Trial trial =
+            llvm::cantFail(Trial::make(request.model, plan.candidate));
+        expectSame(llvm::cantFail(trial.price()), *plan.price,
+                   std::string(machine) + ": " + plan.candidate.getName());
+      }
+    }
+}
+
+/// The table does not depend on which thread is faster.
+TEST(Advise, ComesOutTheSameEachTime) {
+  AdviceRequest request = makeRequest("h100", 8);
+  ModelFacts facts = getFacts(request);
+  request.model.options.deviceMemory = 4'000'000;
+  Advice first = advise(request, facts);
+  for (int i = 0; i < 3; ++i) {
+    Advice next = advise(request, facts);
+    EXPECT_EQ(next.numCompiled, first.numCompiled);
+    for (auto [plan, expected] : llvm::zip_equal(next.plans, first.plans)) {
+      EXPECT_EQ(plan.candidate.getName(), expected.candidate.getName());
+      EXPECT_EQ(plan.outcome, expected.outcome);
+      EXPECT_EQ(plan.price.has_value(), expected.price.has_value());
+      if (plan.price && expected.price) {
+        EXPECT_EQ(plan.price->seconds, expected.price->seconds);
+      }
+    }
+  }
 }
 
 TEST(Advise, ShardsWhatDoesNotFit) {
