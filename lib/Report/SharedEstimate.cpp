@@ -3,6 +3,7 @@
 #include "SharedEstimate.h"
 
 #include "shardc/Analysis/CollectiveBytes.h"
+#include "shardc/Analysis/KernelNest.h"
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
@@ -302,7 +303,7 @@ private:
       compute += getGemmSeconds(inner, own, merged);
       flops += own.flops;
       // GEMMs with the same right factor follow one another.
-      Value right = inner->getOperand(1);
+      Value right = getFactorInMemory(inner->getOperand(1));
       if (auto argument = dyn_cast<BlockArgument>(right))
         if (argument.getOwner()->getParentOp() == op)
           right = op->getOperand(argument.getArgNumber());

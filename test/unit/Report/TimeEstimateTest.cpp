@@ -406,6 +406,28 @@ func.func @f(%x: tensor<4x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"d
   EXPECT_DOUBLE_EQ(getSeconds("[{}, {\"data\"}]"), 4 * 8 * 12 * 4);
 }
 
+TEST_F(SharedTimeTest, ReshapedFactorsAreThoseInMemory) {
+  machine.computer->memory = {{1, 10}};
+  machine.computer->factorSecondsPerByte = 1;
+  // Sums over blocks of two rows: each of four devices reads a factor of its
+  // own, through a reshape.
+  EXPECT_DOUBLE_EQ(estimate(R"(
+func.func @f(%x: tensor<4x8xf32>,
+             %y: tensor<4x12xf32> {shardc.sharding = #shardc.sharding<@mesh, [{}, {"data"}]>}) -> tensor<2x8x12xf32> {
+  %0 = shardc.kernel(%x, %y) : (tensor<4x8xf32>, tensor<4x12xf32>) -> tensor<2x8x12xf32> {
+  ^bb0(%a: tensor<4x8xf32>, %b: tensor<4x12xf32>):
+    %1 = shardc.reshape %a : tensor<4x8xf32> -> tensor<2x2x8xf32>
+    %2 = shardc.reshape %b : tensor<4x12xf32> -> tensor<2x2x12xf32>
+    %3 = shardc.dot_general %1, %2 batching = [0] x [0] contracting = [1] x [1]
+        : tensor<2x2x8xf32>, tensor<2x2x12xf32> -> tensor<2x8x12xf32>
+    shardc.yield %3 : tensor<2x8x12xf32>
+  }
+  return %0 : tensor<2x8x12xf32>
+})")
+                       .memorySeconds,
+                   4 * 4 * 12 * 4);
+}
+
 TEST_F(SharedTimeTest, LoopsRepeatTheirBody) {
   TimeEstimate time = estimate(R"(
 func.func @f(%x: tensor<8x8xf32>) -> tensor<8xf32> {
