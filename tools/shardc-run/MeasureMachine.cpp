@@ -150,10 +150,12 @@ static absl::StatusOr<Json> measureComputer(const Arguments &arguments) {
   if (double exchange = measureExchange(pool, seconds); exchange > 0)
     computer["exchange_bytes_per_second"] = rounded(exchange);
   // What a GEMM of few rows takes beyond its arithmetic, for each byte of its
-  // right factor.
-  constexpr double rows = 32, factorBytes = 1024 * 1024 * sizeof(float);
-  double perRow = 2.0 * 1024 * 1024;
-  double few = measureGemm(pool, seconds, DType::F32, int64_t(rows));
+  // right factor, of which each worker has 512 columns: none is idle.
+  constexpr double rows = 32, terms = 1024;
+  const int64_t columns = int64_t(512) * pool.size();
+  const double factorBytes = terms * double(columns) * sizeof(float);
+  const double perRow = 2.0 * terms * double(columns);
+  double few = measureGemm(pool, seconds, DType::F32, int64_t(rows), columns);
   if (few < f32)
     computer["factor_bytes_per_second"] =
         rounded(factorBytes / (rows * perRow * (1 / few - 1 / f32)));

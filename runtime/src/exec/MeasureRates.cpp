@@ -11,22 +11,23 @@
 using namespace shardc::rt;
 
 double shardc::rt::measureGemm(WorkerPool &pool, double seconds, DType dtype,
-                               int64_t rows) {
-  constexpr int64_t size = 1024;
+                               int64_t rows, int64_t columns) {
+  constexpr int64_t terms = 1024;
   GemmCommand command{};
   command.bias = -1;
   command.batch = 1;
   command.m = rows;
-  command.n = command.k = size;
+  command.n = columns;
+  command.k = terms;
   auto gemm = PreparedGemm::prepare(command, {dtype, dtype});
   // All zero: a number in either type.
-  std::vector<float> a(rows * size), b(size * size), c(rows * size);
+  std::vector<float> a(rows * terms), b(terms * columns), c(rows * columns);
   std::vector<float> packed(gemm->packedBytes() / sizeof(float));
   GemmOperands operands{a.data(), b.data(), nullptr, c.data(), packed.data()};
   double best = measureJob(pool, seconds, 1, [&](int worker) {
     runGemm(*gemm, operands, pool, worker);
   });
-  return 2.0 * rows * size * size / best;
+  return 2.0 * rows * columns * terms / best;
 }
 
 /// Copies of `slice` bytes on each worker, from and to places that follow one

@@ -41,9 +41,9 @@ double measureJob(WorkerPool &pool, double seconds, int rounds, Job job) {
   return best;
 }
 
-/// FLOP/s of a GEMM of `rows` rows by a square of 1024.
+/// FLOP/s of a GEMM of `rows` rows of 1024 terms by `columns` columns.
 double measureGemm(WorkerPool &pool, double seconds, DType dtype,
-                   int64_t rows = 1024);
+                   int64_t rows = 1024, int64_t columns = 1024);
 
 /// What GEMMs in the caches of the workers take for each vector of a result.
 struct VectorRates {
