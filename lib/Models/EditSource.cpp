@@ -40,6 +40,7 @@ public:
   }
   /// Nothing if two of them meet.
   std::optional<std::string> apply(StringRef text) const {
+    const std::string ending = getLineEnding(text).str();
     std::vector<Part> sorted = parts;
     llvm::stable_sort(sorted, [](const Part &a, const Part &b) {
       return std::make_pair(a.begin, a.end) < std::make_pair(b.begin, b.end);
@@ -49,7 +50,9 @@ public:
     for (const Part &part : sorted) {
       if (part.begin < at)
         return std::nullopt;
-      result += text.slice(at, part.begin).str() + part.with;
+      result += text.slice(at, part.begin);
+      for (char letter : part.with)
+        result += letter == '\n' ? ending : std::string(1, letter);
       at = part.end;
     }
     return result + text.substr(at).str();
@@ -106,6 +109,13 @@ private:
   size_t getLineEnd(size_t offset) const {
     size_t newline = text.find('\n', offset);
     return newline == text.npos ? text.size() : newline + 1;
+  }
+  /// Where the rest of the line of `offset` begins, a comment; nothing if there
+  /// is none.
+  std::optional<size_t> findRestOfLine(size_t offset) const {
+    size_t rest = text.find_first_not_of(" \t\r", offset);
+    return rest == text.npos || text[rest] == '\n' ? std::nullopt
+                                                   : std::optional(rest);
   }
   bool isBlankLine(size_t start) const {
     return start < text.size() &&
@@ -467,9 +477,14 @@ private:
       else
         operand =
             tokens.getText(tokens.find(getOffset(definition->loc.End))).str();
+      // A comment behind it stays, in its place.
       if (text.slice(getLineStart(begin), begin).trim().empty()) {
-        begin = getLineStart(begin);
-        end = getLineEnd(end);
+        if (std::optional<size_t> rest = findRestOfLine(end)) {
+          end = *rest;
+        } else {
+          begin = getLineStart(begin);
+          end = getLineEnd(end);
+        }
       }
       edits.replace(begin, end, "");
     }
@@ -498,12 +513,16 @@ private:
       while (tokens.isOpening(value + 1))
         value = tokens.get(value + 1).match;
       size_t end = getLineEnd(tokens.get(value).end);
+      std::optional<size_t> comment = findRestOfLine(tokens.get(value).end);
       bool isUnused =
           !alias.definition.uses.empty() && !usedAliases.contains(alias.name) &&
           llvm::all_of(alias.definition.uses, [&](SMRange use) {
             return edits.takesAway(getOffset(use.Start), getOffset(use.End));
           });
-      if (isUnused) {
+      if (isUnused && comment) {
+        edits.replace(begin, *comment, lines);
+        lines.clear();
+      } else if (isUnused) {
         if (begin != groupEnd)
           groupBegin = begin;
         groupEnd = end;
@@ -542,6 +561,11 @@ private:
 };
 
 } // namespace
+
+StringRef shardc::getLineEnding(StringRef text) {
+  return text.split('\n').first.ends_with("\r") && text.contains('\n') ? "\r\n"
+                                                                       : "\n";
+}
 
 /// The module of the only buffer of `sources`, or null.
 static OwningOpRef<ModuleOp> parse(const llvm::SourceMgr &sources,

@@ -7,10 +7,12 @@
 #include "shardc/Advice/AdviceReport.h"
 #include "shardc/Driver/CommandLine.h"
 #include "shardc/Driver/ReadModel.h"
+#include "shardc/Models/EditSource.h"
 #include "shardc/Support/Arguments.h"
 #include "shardc/Support/CheckNesting.h"
 #include "shardc/Support/InputBytes.h"
 #include "shardc/Support/Printable.h"
+#include "shardc/Support/QuoteForShell.h"
 #include "shardc/Support/Suggest.h"
 #include "shardc/Support/WriteErrors.h"
 #include "shardc/Support/WriteFile.h"
@@ -184,7 +186,7 @@ static std::string getAnnotated(const AdviceRequest &request,
                                 const Advice &advice,
                                 const CompileOptionsFlags &flags) {
   const Candidate &candidate = advice.getBest()->candidate;
-  std::string command = "// shardc-compile " + output;
+  std::string command = "// shardc-compile " + quoteForShell(output);
   std::string own = candidate.getFlags();
   if (!own.empty())
     command += " " + own;
@@ -194,9 +196,10 @@ static std::string getAnnotated(const AdviceRequest &request,
         name == "regather")
       continue;
     OptionValue value = getValue(*option, request.model.options);
-    command += " --" + name;
+    std::string argument = "--" + name;
     if (!std::holds_alternative<bool>(value))
-      command += "=" + toText(value);
+      argument += "=" + toText(value);
+    command += " " + quoteForShell(argument);
   }
   llvm::Expected<Trial> trial = Trial::make(request.model, candidate);
   if (!trial)
@@ -210,7 +213,7 @@ static std::string getAnnotated(const AdviceRequest &request,
   // The command of earlier advice.
   if (llvm::StringRef(text).starts_with("// shardc-compile "))
     text = llvm::StringRef(text).split('\n').second.str();
-  return command + "\n" + text;
+  return command + getLineEnding(text).str() + text;
 }
 
 int main(int argc, char **argv) {

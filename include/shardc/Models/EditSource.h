@@ -17,11 +17,15 @@
 
 namespace shardc {
 
+/// How the lines of `text` end: "\r\n" if the first one does, else "\n".
+llvm::StringRef getLineEnding(llvm::StringRef text);
+
 /// `text`, edited until it says what `annotated` does, the module of `text`
 /// with the mesh and the annotations of `setMesh`, `removeAnnotations` and
 /// `annotateStrategy`. A sharding has the alias that `text` has for it; one
 /// that comes more than once, and has none, is given one. Aliases that nothing
-/// names any more are removed.
+/// names any more are removed. Comments behind what is removed stay, and lines
+/// end as those of `text`.
 ///
 /// The result is parsed and compared with `annotated`: an error, if the text
 /// is in a form that the edits do not know (the generic form of an op, a

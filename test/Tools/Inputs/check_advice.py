@@ -1,12 +1,13 @@
 """Compiles the model that shardc-advise wrote as its first line says: step and memory are those of the first row."""
 
 import json
+import shlex
 import subprocess
 import sys
 
 path, advice = sys.argv[1:]
 with open(path) as file:
-    command = file.readline().removeprefix("// ").split()
+    command = shlex.split(file.readline().removeprefix("// "))
 with open(advice) as file:
     plan = json.load(file)["plans"][0]
 done = subprocess.run(command + ["--json", "--report=comm,memory,pipeline"], stdout=subprocess.PIPE, check=True)

@@ -178,6 +178,41 @@ module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = 
 )");
 }
 
+TEST_F(EditSource, KeepsCommentsBehindWhatItRemoves) {
+  std::string text = written;
+  auto add = [&](StringRef line, StringRef comment) {
+    text.insert(text.find(line) + line.size(), comment);
+  };
+  add("[{}, {\"model\"}]>", "  // of old");
+  add("sharding = #old : tensor<64x16xf32>", " // why");
+  std::string edited = edit(text, "fsdp", {{"data", 4}});
+  EXPECT_THAT(edited, testing::HasSubstr("// rows of the batch\n"
+                                         "// of old\n"
+                                         "\n"
+                                         "// What is trained.\n"));
+  EXPECT_THAT(edited, testing::HasSubstr("-> tensor<64x16xf32>\n"
+                                         "    // why\n"
+                                         "    %h = shardc.relu %z"));
+}
+
+TEST_F(EditSource, LinesEndAsThoseOfTheText) {
+  auto toWindows = [](StringRef text) {
+    std::string result;
+    for (char letter : text)
+      result += letter == '\n' ? "\r\n" : std::string(1, letter);
+    return result;
+  };
+  std::string once = edit(written, "fsdp+tp", {{"data", 2}, {"model", 2}}, 4);
+  EXPECT_EQ(edit(toWindows(written), "fsdp+tp", {{"data", 2}, {"model", 2}}, 4),
+            toWindows(once));
+  EXPECT_EQ(edit(toWindows(once), "dp", {{"data", 4}}),
+            toWindows(edit(once, "dp", {{"data", 4}})));
+  EXPECT_EQ(getLineEnding("a\r\nb\n"), "\r\n");
+  EXPECT_EQ(getLineEnding("a\nb\r\n"), "\n");
+  EXPECT_EQ(getLineEnding(""), "\n");
+  EXPECT_EQ(getLineEnding("a\r"), "\n");
+}
+
 TEST_F(EditSource, KeepsWhatIsFixed) {
   EXPECT_THAT(edit(written, "dp", {{"data", 2}, {"model", 2}}, 1, {"w0"}),
               testing::AllOf(testing::HasSubstr("#old = "),

@@ -2,6 +2,7 @@
 
 #include "shardc/Support/CheckNesting.h"
 #include "shardc/Support/MeshSpec.h"
+#include "shardc/Support/QuoteForShell.h"
 #include "shardc/Support/Suggest.h"
 #include "shardc/Support/TargetSpec.h"
 
@@ -96,4 +97,15 @@ TEST(CheckNesting, CountsOnlyWhatIsOpen) {
   EXPECT_EQ(checkNesting("\"([\\\"{<\" // <(\n" + most, ""), "");
   EXPECT_NE(checkNesting("< ->" + most, ""), "");
   EXPECT_EQ(checkNesting("ML\xefR" + most + most, ""), "");
+}
+
+TEST(QuoteForShell, WordsAreTakenAsTheyAre) {
+  EXPECT_EQ(quoteForShell("out/best-2.mlir"), "out/best-2.mlir");
+  EXPECT_EQ(quoteForShell("--fix=w0,model=2"), "--fix=w0,model=2");
+  EXPECT_EQ(quoteForShell(""), "''");
+  EXPECT_EQ(quoteForShell("a b; rm *"), "'a b; rm *'");
+  EXPECT_EQ(quoteForShell("it's $HOME"), "'it'\\''s $HOME'");
+  EXPECT_EQ(quoteForShell("caf\xc3\xa9"), "'caf\xc3\xa9'");
+  // One line, whatever it says.
+  EXPECT_EQ(quoteForShell("a\nb'\\\x1b"), "$'a\\nb\\'\\\\\\x1b'");
 }
