@@ -35,6 +35,7 @@ class Bench:
     def __init__(self, arguments, folder):
         self.compiler = w.Compiler(arguments.bin, folder)
         self.best, self.quick = arguments.best, arguments.quick
+        self.models = arguments.models
         # Of the best some are short enough that nothing interrupts them.
         self.peers = arguments.checkpoint_peers
         self.rounds, self.seconds = (2, 0.02) if self.quick else (25, 0.02) if self.best else (arguments.rounds, 0.15)

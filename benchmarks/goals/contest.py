@@ -128,6 +128,9 @@ class Result:
         pairs = zip(self.entrants[above].times, self.entrants[below].times)
         return statistics.median(a / b for a, b in pairs)
 
+    def has(self, key):
+        return key in self.entrants
+
     def error(self, key):
         return self.entrants[key].error if key in self.entrants else None
 
@@ -146,7 +149,9 @@ def attempt(entrant, wanted=0):
 def hold(entrants, rounds, seconds, best=False):
     """Runs all of `entrants`, a dictionary, `rounds` times, about `seconds` each."""
     for entrant in entrants.values():
-        attempt(entrant)
+        first = attempt(entrant)
+        if first and first > seconds:
+            continue  # One step is a turn.
         while entrant.argument is None and (once := attempt(entrant)):
             wanted = max(1, round(seconds / once))
             enough = wanted <= 4 * entrant.steps

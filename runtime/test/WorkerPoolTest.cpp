@@ -3,6 +3,7 @@
 #include "exec/WorkerPool.h"
 
 #include <atomic>
+#include <chrono>
 #include <gtest/gtest.h>
 #include <optional>
 #include <random>
@@ -256,4 +257,69 @@ TEST_F(WorkerAffinityTest, LetsALateThreadUseTheCoreOfTheCaller) {
     EXPECT_EQ(CPU_ISSET(core, &mine), worker == 0);
     pool.barrier();
   });
+}
+
+/// A caller that is off its core may use that of a thread without work, and has
+/// its own affinity afterwards.
+TEST_F(WorkerAffinityTest, LetsALateCallerUseTheCoreOfAnIdleThread) {
+  if (CPU_COUNT(&before) < 2)
+    GTEST_SKIP() << "one core";
+  WorkerPool pool(2);
+  pool.run([&](int worker) {
+    if (worker > 0)
+      return;
+    const int core = sched_getcpu();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    cpu_set_t mine;
+    EXPECT_EQ(sched_getaffinity(0, sizeof(mine), &mine), 0);
+    EXPECT_EQ(CPU_COUNT(&mine), 1);
+    EXPECT_FALSE(CPU_ISSET(core, &mine));
+  });
+  cpu_set_t mine;
+  EXPECT_EQ(sched_getaffinity(0, sizeof(mine), &mine), 0);
+  EXPECT_TRUE(CPU_EQUAL(&mine, &before));
+}
+
+/// But not one that its user keeps off that core.
+TEST_F(WorkerAffinityTest, LeavesACallerWhereItsUserWantsIt) {
+  if (CPU_COUNT(&before) < 2)
+    GTEST_SKIP() << "one core";
+  WorkerPool pool(2);
+  int core = 0;
+  while (!CPU_ISSET(core, &before))
+    ++core;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  pool.run([&](int worker) {
+    if (worker > 0)
+      return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    cpu_set_t mine;
+    EXPECT_EQ(sched_getaffinity(0, sizeof(mine), &mine), 0);
+    EXPECT_TRUE(CPU_EQUAL(&mine, &one));
+  });
+}
+
+/// With one core the caller does what any worker can do; divided work still
+/// needs them all.
+TEST_F(WorkerAffinityTest, OneCoreHasOneWorker) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  WorkerPool pool(3);
+  const std::thread::id caller = std::this_thread::get_id();
+  for (int round = 0; round < 20; ++round) {
+    pool.forEach(100, 1, [&](int64_t) {
+      EXPECT_EQ(std::this_thread::get_id(), caller);
+    });
+    std::atomic<int> workers{0};
+    pool.run([&](int worker) {
+      workers += worker + 1;
+      pool.barrier();
+    });
+    EXPECT_EQ(workers, 6);
+  }
 }

@@ -2,6 +2,7 @@
 
 #include "exec/WorkerPool.h"
 
+#include "base/UsableCpus.h"
 #include "exec/Barriers.h"
 
 #include <algorithm>
@@ -61,7 +62,8 @@ uint64_t WorkerPool::State::word() const {
 }
 
 WorkerPool::WorkerPool(int workers)
-    : workers(workers), shares(workers), firstSteps(workers), asleep(workers) {
+    : workers(workers), usable(findUsableCpus().count()), shares(workers),
+      firstSteps(workers), asleep(workers) {
   CPU_ZERO(&cores);
   sched_getaffinity(0, sizeof(cores), &cores);
   for (int worker = 1; worker < workers; ++worker)
@@ -71,6 +73,7 @@ WorkerPool::WorkerPool(int workers)
 WorkerPool::~WorkerPool() {
   ending = true;
   wakeAll();
+  wakeSpare();
   for (std::thread &thread : threads)
     thread.join();
 }
@@ -78,6 +81,11 @@ WorkerPool::~WorkerPool() {
 void WorkerPool::wakeAll() {
   wakeups.fetch_add(1);
   futex(wakeups, FUTEX_WAKE_PRIVATE, INT_MAX);
+}
+
+void WorkerPool::wakeSpare() {
+  dividedRuns.fetch_add(1);
+  futex(dividedRuns, FUTEX_WAKE_PRIVATE, INT_MAX);
 }
 
 template <typename Done>
@@ -93,7 +101,9 @@ void WorkerPool::takeOrWait(int worker, Done done) {
       continue;
     if (turn < turnsPerLook)
       start = Clock::now();
-    if (Clock::now() - start < spinning)
+    // With more workers than CPUs, who is waited for may need this one.
+    if (!isDividedRun.load(std::memory_order_relaxed) &&
+        Clock::now() - start < spinning)
       continue;
     if (mayNotSleep) {
       std::this_thread::yield();
@@ -104,8 +114,8 @@ void WorkerPool::takeOrWait(int worker, Done done) {
     asleep[worker].store(true, std::memory_order_relaxed);
     sleepers.fetch_add(1);
     uint32_t before = wakeups.load();
-    if (worker == 0 && !done() && !seesWork(worker))
-      lendCore();
+    if (!done() && !seesWork(worker))
+      worker == 0 ? lendCore() : yieldCoreToCaller();
     if (!done() && !seesWork(worker))
       futex(wakeups, FUTEX_WAIT_PRIVATE, before);
     if (worker == 0 && callerCore < 0)
@@ -116,8 +126,18 @@ void WorkerPool::takeOrWait(int worker, Done done) {
 }
 
 void WorkerPool::work(int worker) {
-  while (!ending)
-    takeOrWait(worker, [&] { return ending.load(); });
+  const bool isSpare = worker >= usable;
+  while (!ending) {
+    const uint32_t before = dividedRuns.load();
+    if (isSpare && !isDividedRun.load()) {
+      if (!ending)
+        futex(dividedRuns, FUTEX_WAIT_PRIVATE, before);
+      continue;
+    }
+    takeOrWait(worker, [&] {
+      return ending.load() || (isSpare && !isDividedRun.load());
+    });
+  }
 }
 
 bool WorkerPool::seesWork(int worker) const {
@@ -301,14 +321,20 @@ void WorkerPool::leaveCoreToCaller() {
     pthread_setaffinity_np(thread.native_handle(), sizeof(others), &others);
 }
 
-/// The time for which a thread has had a core; none: it is not known.
-static std::optional<timespec> timeOf(std::thread &thread) {
+/// The nanoseconds for which a thread has had a core; none: it is not known.
+static std::optional<int64_t> timeOf(pthread_t thread) {
   clockid_t clock;
   timespec time{};
-  if (pthread_getcpuclockid(thread.native_handle(), &clock) != 0 ||
+  if (pthread_getcpuclockid(thread, &clock) != 0 ||
       clock_gettime(clock, &time) != 0)
     return std::nullopt;
-  return time;
+  return time.tv_sec * int64_t(1000000000) + time.tv_nsec;
+}
+
+/// Time enough for a thread that has a core to get on.
+static void waitForProgress() {
+  for (int turn = 0; turn < 100; ++turn)
+    relaxCpu();
 }
 
 /// A thread that waits for a core, with a chunk that all others wait for, gets
@@ -320,19 +346,16 @@ void WorkerPool::lendCore() {
   const int core = sched_getcpu();
   if (core < 0 || !CPU_ISSET(core, &cores))
     return;
-  std::vector<std::optional<timespec>> times;
+  std::vector<std::optional<int64_t>> times;
   for (size_t i = 0; i < threads.size(); ++i)
     times.push_back(asleep[i + 1].load(std::memory_order_relaxed)
                         ? std::nullopt
-                        : timeOf(threads[i]));
-  for (int turn = 0; turn < 100; ++turn)
-    relaxCpu();
+                        : timeOf(threads[i].native_handle()));
+  waitForProgress();
   for (size_t i = 0; i < threads.size(); ++i) {
     if (!times[i] || asleep[i + 1].load(std::memory_order_relaxed))
       continue;
-    std::optional<timespec> now = timeOf(threads[i]);
-    if (!now || now->tv_sec != times[i]->tv_sec ||
-        now->tv_nsec != times[i]->tv_nsec)
+    if (timeOf(threads[i].native_handle()) != times[i])
       continue;
     cpu_set_t own;
     CPU_ZERO(&own);
@@ -343,18 +366,76 @@ void WorkerPool::lendCore() {
   }
 }
 
+/// The caller waits for a core with a chunk, or the next section to open, and
+/// this thread has one and nothing to do. The two change places: the other
+/// program gets this thread beside it, whose chunks the caller can take.
+void WorkerPool::yieldCoreToCaller() {
+  Caller::Place in = Caller::Place::Running;
+  const int core = sched_getcpu();
+  if (caller.place.load() != in || asleep[0].load() || core < 0 ||
+      !CPU_ISSET(core, &cores))
+    return;
+  // It returns no sooner than the place is another one than `Moving`.
+  if (!caller.place.compare_exchange_strong(in, Caller::Place::Moving))
+    return;
+  auto isOffItsCore = [&] {
+    std::optional<int64_t> before = timeOf(caller.thread);
+    waitForProgress();
+    return before && timeOf(caller.thread) == before &&
+           caller.place.load() == Caller::Place::Moving && !asleep[0].load();
+  };
+  cpu_set_t others = cores;
+  CPU_CLR(core, &others);
+  if (CPU_COUNT(&others) == 0 || !isOffItsCore() ||
+      pthread_getaffinity_np(caller.thread, sizeof(caller.cores),
+                             &caller.cores) != 0 ||
+      !CPU_ISSET(core, &caller.cores)) {
+    caller.place.store(Caller::Place::Running);
+    return;
+  }
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  CPU_SET(core, &own);
+  pthread_setaffinity_np(caller.thread, sizeof(own), &own);
+  caller.place.store(Caller::Place::Moved);
+  pthread_setaffinity_np(pthread_self(), sizeof(others), &others);
+}
+
+void WorkerPool::endRunOfCaller() {
+  Caller::Place in = Caller::Place::Running;
+  while (!caller.place.compare_exchange_weak(in, Caller::Place::Away)) {
+    if (in == Caller::Place::Moved) {
+      pthread_setaffinity_np(caller.thread, sizeof(caller.cores),
+                             &caller.cores);
+      callerCore = -1;
+      caller.place.store(Caller::Place::Away);
+      return;
+    }
+    relaxCpu();
+    in = Caller::Place::Running;
+  }
+}
+
 void WorkerPool::run(SharedWork &work) {
   std::lock_guard<std::mutex> running(runMutex);
   if (workers > 1)
     leaveCoreToCaller();
   current = &work;
   isDivided = work.isDivided();
+  if (isDivided && workers > usable) {
+    isDividedRun.store(true);
+    wakeSpare();
+  }
+  caller.thread = pthread_self();
+  caller.place.store(Caller::Place::Running, std::memory_order_release);
   finished.store(false, std::memory_order_relaxed);
   if (Begun begun = open(/*worker=*/0); begun.step.chunks > 0)
     runAll(begun.share, begun.step.number, /*chunk=*/0,
            /*isLast=*/begun.step.chunks == 1, /*worker=*/0);
   while (!finished.load(std::memory_order_acquire))
     takeOrWait(0, [&] { return finished.load(); });
+  endRunOfCaller();
+  isDividedRun.store(false, std::memory_order_relaxed);
 }
 
 namespace {

@@ -7,8 +7,10 @@
 //
 // If there are enough cores, the others stay off the core of the caller at the
 // start of a job. While the caller sleeps, one that is late because its own
-// core has other work may use that of the caller, whose affinity is not
-// changed.
+// core has other work may use that of the caller; and a caller that is late may
+// use that of a thread that is about to sleep, with its own affinity restored
+// before `run` returns. No more workers take chunks than the process has CPUs,
+// but for divided work.
 //
 //===----------------------------------------------------------------------===//
 
@@ -111,7 +113,19 @@ private:
   /// about to sleep.
   void lendCore();
 
+  /// Lets the caller, if it waits for a core, run on that of this thread, which
+  /// is about to sleep.
+  void yieldCoreToCaller();
+  /// Gives the caller its affinity back.
+  void endRunOfCaller();
+  /// Wakes those that only divided work needs.
+  void wakeSpare();
+
   const int workers;
+  /// CPUs that can run threads of this process at the same time. Other workers
+  /// than the first so many are spare: where who takes a chunk does not matter,
+  /// they would only take CPUs from those that have one.
+  const int usable;
   /// The affinity of the thread that made the pool, whose cores the workers
   /// use.
   cpu_set_t cores;
@@ -134,6 +148,20 @@ private:
   /// Changes to wake those who sleep.
   alignas(64) std::atomic<uint32_t> wakeups{0};
   std::atomic<int> sleepers{0};
+  /// The same for the spare ones, and whether they have to work: a divided run
+  /// with more workers than CPUs.
+  std::atomic<uint32_t> dividedRuns{0};
+  std::atomic<bool> isDividedRun{false};
+
+  /// The thread that is in `run`. While it has no core, another thread may
+  /// change its affinity; it gets that of before back at the end of `run`.
+  struct Caller {
+    enum class Place : uint8_t { Away, Running, Moving, Moved };
+    std::atomic<Place> place{Place::Away};
+    pthread_t thread = {};
+    cpu_set_t cores; ///< While it is `Moved`: its own affinity.
+  };
+  alignas(64) Caller caller;
 
   alignas(64) std::atomic<int> arrived{0};
   alignas(64) std::atomic<uint64_t> phase{0};
