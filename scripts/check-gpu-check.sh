@@ -32,7 +32,7 @@ for text in '^FAKE: no GPU is involved' 'against the fake: nothing is known' \
   '^not run .*10-32-16-1 in a loop of jitted steps: JAX.*no peer' \
   '^not run .*10-32-16-1 in a jitted loop .*no peer' '^ok .*peak memory' \
   '^figure .*4096-16384-4096.* over it: [0-9.]*[1-9]' '^figure .*10-32-16-1' '^figure .*Adam' \
-  '^figure .*all-reduce' '^ok .*fsdp+tp .*in 4 processes' \
+  '^figure .*all-reduce' '^figure   recorded steps .*: [0-9.]*[1-9]' '^ok .*while steps are recorded' '^ok .*fsdp+tp .*in 4 processes' \
   '^ok .*pp stage=2, 1f1b, its stages on one GPU' \
   '^ok .*pp stage=2, 1f1b, in 2 processes' \
   '^ok .*fsdp+pp stage=2,data=2, zero-bubble, in 4 processes'; do

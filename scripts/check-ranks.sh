@@ -83,10 +83,10 @@ train() {
     fail "$what: does not train in one process"
     return
   fi
-  rm -f "$work"/{cuda.jsonl,cuda.npz,said.*}
+  rm -f "$work"/{cuda.jsonl,cuda.npz,trace.json,said.*}
   for ((rank = 0; rank < size; ++rank)); do
     start "$launcher" "$size" "$rank" --steps=8 --deadline=60 \
-      --tune-gemms="$work/gemms.txt" \
+      --tune-gemms="$work/gemms.txt" --trace="$work/trace.json" \
       --metrics="$work/cuda.jsonl" --save-params="$work/cuda.npz"
   done
   ended $(seq 0 $((size - 1)))
@@ -97,6 +97,12 @@ train() {
     ! cmp -s <(grep ^evaluation "$work/emulated.out") \
       <(grep ^evaluation "$work/said.0"); then
     fail "$what: other numbers"
+  elif ! SHARDC_FAKE_KERNELS="$work/kernels.so" shardc-run "$work/cuda.shardc" --device=cuda \
+    --gpus=1 --data=digits --steps=1 --json >"$work/summary.json" 2>"$work/log" ||
+    ! python3 test/Integration/Inputs/check_trace.py "$work/trace.json" "$work/summary.json" \
+      "$size" &>>"$work/log"; then
+    tail -n 3 "$work/log"
+    fail "$what: the trace does not hold together"
   elif [ -s "$work/said.1" ]; then
     fail "$what: rank 1 speaks as well"
   elif compgen -G "$work/shardc-fake-*" >/dev/null; then

@@ -188,6 +188,33 @@ train() {
       "$work/parameters.npz" "$here/expected/$model.npz" $(tolerancesOf "$model")
 }
 
+# traced -- MODEL NAME: the same, and a trace of eight of the steps.
+traced() {
+  where+=(--trace="$work/trace.json" --trace-steps=2:9)
+  train "$@" &&
+    [ "$(grep -c '"name":"step [2-9]"' "$work/trace.json")" = 8 ] &&
+    grep -q '"name":"stream of device.*: compute"' "$work/trace.json"
+}
+
+# traceCost PLAN DATA: how much longer recorded steps take, in three turns.
+traceCost() {
+  local turn steps seconds with without cost=() count=400
+  [ $isFake = 0 ] || count=4
+  kernelsOf "$1"
+  for turn in 1 2 3; do
+    for steps in 2:2 1:$count; do
+      timeout 60 shardc-run "$here/plans/$1.shardc" --device=cuda --gpus=1 --data="$2" \
+        --steps=$count --log-every=0 --trace="$work/cost.json" --trace-steps=$steps --json \
+        2>"$work/cost.log" >"$work/cost.out" || return 1
+      seconds=$(sed -n 's/^ *"seconds": *\([0-9.e+-]*\).*/\1/p' "$work/cost.out")
+      [ -n "$seconds" ] || return 1
+      [ $steps = 2:2 ] && without=$seconds || with=$seconds
+    done
+    cost+=("$(awk -v a="$with" -v b="$without" 'BEGIN { print a / b }')")
+  done
+  printf '%s\n' "${cost[@]}" | sort -g | sed -n 2p
+}
+
 # Several processes on one GPU: NCCL takes them for machines of their own.
 onOneGpu() {
   local size=$1
@@ -240,6 +267,10 @@ numbers() {
     read -r strategy mesh schedule <<<"$run"
     check "digits, $strategy $mesh, $schedule, its stages on one GPU" \
       train -- digits "$(nameOf digits "$strategy" "$mesh")"
+  done
+  for run in 'none data=1' 'fsdp data=8'; do
+    check "digits, $run: the same while steps are recorded" \
+      traced -- digits "$(nameOf digits "${run% *}" "${run#* }")"
   done
   where=()
   for run in "${rankRuns[@]}" "${pipelineRuns[@]}"; do
@@ -361,6 +392,12 @@ measurements() {
     estimated "$(nameOf $model none data=1)" $model
     printf 'figure   a step of %s on one device: %s us\n' $model "${figure[step_us]}"
   done
+  local cost
+  if cost=$(traceCost "$(nameOf wide none data=1)" "$(dataOf wide "$here")"); then
+    printf 'figure   recorded steps of wide on one device over others: %s\n' "$cost"
+  else
+    wrongLine 'the cost of a trace' "$work/cost.log"
+  fi
   if figures "$(nameOf notebook none data=1)" 2000; then
     estimated "$(nameOf notebook none data=1)" notebook
     printf 'figure   a step of 10-32-16-1, one graph launch: %s us\n' "${figure[step_us]}"

@@ -75,9 +75,12 @@ private:
 
   void addWorkers() {
     for (const auto &[track, name] : tracks) {
-      if (!name.starts_with("worker "))
+      const bool isStream = name.starts_with("stream of ");
+      if (!name.starts_with("worker ") &&
+          !(isStream && !name.ends_with(": copies")))
         continue;
       workers[track] = trace.workers.size();
+      trace.isBeside.push_back(isStream && name.ends_with(": communication"));
       trace.workers.push_back(processes.size() > 1
                                   ? (processes[track.first] + ", " + name).str()
                                   : name.str());
@@ -112,7 +115,11 @@ private:
     if (event.getString("ph") != "X" || worker == workers.end())
       return;
     double begin = event.getNumber("ts").value_or(0);
-    std::optional<size_t> step = findStep(worker->first.first, begin);
+    // Another GPU may still be in the step before.
+    auto named = steps.find(getArgument(event, "run"));
+    std::optional<size_t> step = named == steps.end()
+                                     ? findStep(worker->first.first, begin)
+                                     : named->second;
     if (!step)
       return;
     RunSpan span;
@@ -120,6 +127,8 @@ private:
     span.kind = category == "communication" ? RunSpan::Kind::Communication
                 : category == "wait"        ? RunSpan::Kind::Wait
                                             : RunSpan::Kind::Compute;
+    if (span.kind == RunSpan::Kind::Wait && trace.isBeside[worker->second])
+      return;
     span.name = span.kind == RunSpan::Kind::Wait
                     ? getArgument(event, "before")
                     : event.getString("name").value_or("");
@@ -127,7 +136,7 @@ private:
     span.part = getArgument(event, "part");
     span.task = getArgument(event, "task");
     span.worker = worker->second;
-    span.startMicroseconds = getDuration(begins[*step], begin);
+    span.startMicroseconds = std::max(0.0, getDuration(begins[*step], begin));
     span.microseconds = event.getNumber("dur").value_or(0);
     trace.steps[*step].spans.push_back(std::move(span));
   }
@@ -194,6 +203,10 @@ double RunTrace::getStepMicroseconds() const {
   for (const RunStep &step : steps)
     sum += step.microseconds;
   return sum / static_cast<double>(steps.size());
+}
+
+size_t RunTrace::getNumWorkers(bool isBeside) const {
+  return llvm::count(this->isBeside, isBeside);
 }
 
 /// The content of a gzip file (RFC 1952).

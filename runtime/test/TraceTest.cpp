@@ -42,8 +42,10 @@ protected:
     program.spansPerRun = steps.size();
     program.steps = std::move(steps);
     trace.emplace(TraceOptions{runs});
-    ASSERT_TRUE(trace->open({program}, 2).ok());
-    trace->devices = {"data=0"};
+    ASSERT_TRUE(
+        trace
+            ->open({program}, {{"worker 0"}, {"worker 1"}}, Mesh({{"data", 1}}))
+            .ok());
   }
 
   /// A run whose workers spend a millisecond on each step, worker 1 later.
@@ -199,4 +201,61 @@ TEST_F(Recorded, EveryTrackHasANumberOfItsOwn) {
                  "device 1 (data=1), beside it", "data"}));
   for (const Json &event : events("X"))
     EXPECT_EQ(names.count(event["tid"]), 1u) << event;
+}
+
+/// Two devices whose streams compute, and one that communicates for both or for
+/// one of them. Milliseconds.
+TEST(TracedStreams, WhatIsHiddenTakesNoTimeOfAStep) {
+  TracedStep first = compute("first"), last = compute("last");
+  TracedStep both = communicate("both"), one = communicate("one");
+  for (TracedStep *step : {&first, &last})
+    step->devices = {{0}, {1}};
+  both.devices = {{0, 1}};
+  both.wireBytes = 64;
+  one.devices = {{1}};
+  TracedProgram program{"train_step", {first, both, one, last}, 4};
+  Trace::State trace(TraceOptions{1});
+  ASSERT_TRUE(trace
+                  .open({program},
+                        {{"0", {0}}, {"1", {1}}, {"between", {0, 1}, true}},
+                        Mesh({{"data", 2}}))
+                  .ok());
+  const int32_t run = trace.beginRun(0);
+  auto add = [&](size_t stream, uint32_t step, int position, int64_t arrived,
+                 int64_t begin, int64_t end) {
+    trace.workers[stream].add({0, step, run, 0, position, position + 1,
+                               arrived * millisecond, begin * millisecond,
+                               end * millisecond});
+  };
+  add(0, 0, 0, 0, 0, 10);
+  add(1, 0, 1, 0, 0, 12);
+  add(2, 1, 0, 0, 10, 14);
+  add(2, 2, 0, 14, 14, 15);
+  add(0, 3, 0, 10, 14, 18);
+  add(1, 3, 1, 12, 16, 20);
+  trace.endRun(run, /*failed=*/false);
+  trace.runs[run].begin = 0;
+  trace.runs[run].end = 20 * millisecond;
+  Profile profile = profileOf(trace);
+  EXPECT_TRUE(profile.isOfStreams);
+  EXPECT_EQ(profile.numWorkers, 2);
+  EXPECT_DOUBLE_EQ(profile.stepSeconds, 20e-3);
+  EXPECT_DOUBLE_EQ(profile.seconds["forward"], (10 + 4 + 12 + 4) / 2.0 * 1e-3);
+  // All 4 on device 0; 2 of 4, and the second one, on device 1.
+  EXPECT_DOUBLE_EQ(profile.seconds["communication"], (4 + 2 + 1) / 2.0 * 1e-3);
+  EXPECT_DOUBLE_EQ(profile.hidden, 2 / 2.0 * 1e-3);
+  EXPECT_NEAR(profile.waiting, (0 + 1) / 2.0 * 1e-3, 1e-9);
+  EXPECT_NEAR(profile.rest, 2 / 2.0 * 1e-3, 1e-9);
+  for (const Profile::Command &command : profile.commands) {
+    if (command.name == "both") {
+      EXPECT_DOUBLE_EQ(command.seconds, 4e-3);
+      EXPECT_EQ(command.wireBytes, 64u);
+    }
+    if (command.name == "one") {
+      EXPECT_DOUBLE_EQ(command.seconds, 0.5e-3);
+    }
+    if (command.name == "last") {
+      EXPECT_EQ(command.bytes, 100);
+    }
+  }
 }

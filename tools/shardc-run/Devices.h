@@ -76,6 +76,9 @@ public:
   createReference(std::shared_ptr<const rt::Plan> plan,
                   const rt::ExecutorOptions &options) const;
 
+  /// Of GPUs.
+  const rt::CudaOptions &optionsOfGpus() const { return cuda; }
+
   /// Of virtual devices alone.
   rt::Context &workers() const { return *context; }
 

@@ -2,6 +2,7 @@
 
 #include "PrintProfile.h"
 
+#include "backends/cuda/MeasureGpu.h"
 #include "exec/MeasureRates.h"
 #include "plan/PlanSpec.h"
 #include "train/Format.h"
@@ -21,14 +22,47 @@ using Json = nlohmann::ordered_json;
 /// The lines for people; JSON has all commands.
 static constexpr size_t numLines = 10;
 
+/// The rate of GEMMs as the largest one of `program` multiplies.
+static double rateOf(const cuda::GpuRates &rates, const ProgramSpec &program) {
+  double most = 0, rate = rates.f32;
+  for (const Command &command : program.commands)
+    if (auto *gemm = std::get_if<GemmCommand>(&command.operation)) {
+      const double size = double(gemm->batch) * gemm->m * gemm->n * gemm->k;
+      if (size <= most)
+        continue;
+      most = size;
+      rate = program.typesOf(*gemm).factors == DType::BF16 ? rates.bf16
+             : gemm->precision == Precision::TF32          ? rates.tf32
+                                                           : rates.f32;
+    }
+  return rate;
+}
+
+static void measureRates(const Plan &plan, const Devices &devices,
+                         ProfileReport &report) {
+  constexpr double seconds = 0.1;
+  if (!plan.isForGpu()) {
+    WorkerPool &workers = devices.workers().workers();
+    report.gemmFlops = measureGemm(workers, seconds, DType::F32);
+    report.memoryBytes = measureMemory(workers, seconds);
+    report.cacheBytes = measureCache(workers, seconds);
+    return;
+  }
+  constexpr int64_t rows = 4096;
+  absl::StatusOr<cuda::GpuRates> rates =
+      cuda::measureGpu(devices.optionsOfGpus(), rows);
+  if (!rates.ok())
+    return;
+  report.memoryBytes = rates->memory;
+  if (const ProgramSpec *program = plan.spec().findProgram("train_step"))
+    report.gemmFlops = rateOf(*rates, *program);
+}
+
 ProfileReport shardc::run::reportProfile(const Trace &trace, const Plan &plan,
-                                         Context &context) {
+                                         const Devices &devices) {
   ProfileReport report;
   report.profile = profileOf(trace.internals());
-  constexpr double seconds = 0.1;
-  report.gemmFlops = measureGemm(context.workers(), seconds, DType::F32);
-  report.memoryBytes = measureMemory(context.workers(), seconds);
-  report.cacheBytes = measureCache(context.workers(), seconds);
+  measureRates(plan, devices, report);
   if (const ProgramSpec *program = plan.spec().findProgram("train_step")) {
     const std::optional<PipelineSpec> &pipeline = plan.spec().pipeline;
     report.estimated =
@@ -57,12 +91,17 @@ static Rate rateOf(const Profile::Command &command,
                    const ProfileReport &report) {
   if (command.seconds <= 0)
     return {};
+  // Threads share a command; a stream has that of a device to itself.
+  const double seconds =
+      command.seconds *
+      (report.profile.isOfStreams ? report.profile.numWorkers : 1);
   if (command.flops > 0)
-    return {command.flops / command.seconds, true, report.gemmFlops};
+    return {command.flops / seconds, true, report.gemmFlops};
   if (command.bytes > 0)
-    return {command.bytes / command.seconds, false,
-            command.bytesAtOnce > cacheSize() ? report.memoryBytes
-                                              : report.cacheBytes};
+    return {command.bytes / seconds, false,
+            report.cacheBytes == 0 || command.bytesAtOnce > cacheSize()
+                ? report.memoryBytes
+                : report.cacheBytes};
   return {};
 }
 
@@ -73,9 +112,13 @@ static std::string describe(const Rate &rate, const ProfileReport &report) {
   const char *of = rate.isOfFlops                        ? "GEMMs"
                    : rate.attained == report.memoryBytes ? "memory"
                                                          : "caches";
-  return absl::StrFormat("%.3g %s, %.0f %% of %s", rate.value / 1e9,
-                         rate.isOfFlops ? "GFLOP/s" : "GB/s",
-                         100 * rate.value / rate.attained, of);
+  std::string text = absl::StrFormat("%.3g %s", rate.value / 1e9,
+                                     rate.isOfFlops ? "GFLOP/s" : "GB/s");
+  if (rate.attained > 0)
+    absl::StrAppend(&text,
+                    absl::StrFormat(", %.0f %% of %s",
+                                    100 * rate.value / rate.attained, of));
+  return text;
 }
 
 static std::string shorten(const std::string &text, size_t columns) {
@@ -108,27 +151,36 @@ void shardc::run::printProfile(const ProfileReport &report, std::ostream &out) {
     if (auto found = profile.seconds.find(part);
         found != profile.seconds.end() && found->second > 0)
       parts.push_back(absl::StrCat(part, " ", share(found->second)));
-  parts.push_back(absl::StrCat("waiting at barriers ", share(profile.waiting)));
+  parts.push_back(absl::StrCat(profile.isOfStreams
+                                   ? "waiting for other streams "
+                                   : "waiting at barriers ",
+                               share(profile.waiting)));
   parts.push_back(
       absl::StrCat("inputs, results and the rest ", share(profile.rest)));
   printField("", absl::StrJoin(parts, ", "), out);
   if (profile.hidden > 0)
     printField("",
                absl::StrCat("hidden: collectives were in flight during ",
-                            share(profile.hidden),
-                            " of the time, while worker 0 computed"),
+                            share(profile.hidden), " of the time, while ",
+                            profile.isOfStreams ? "devices" : "worker 0",
+                            " computed"),
                out);
   std::vector<std::string> waits;
   for (double waiting : profile.waitingOfWorker)
     waits.push_back(absl::StrFormat("%.0f %%", 100 * waiting));
-  printField("", absl::StrCat("workers wait ", absl::StrJoin(waits, ", ")),
-             out);
   printField("",
-             absl::StrFormat("attained here: GEMMs %.3g GFLOP/s, memory %.3g "
-                             "GB/s, caches %.3g GB/s",
-                             report.gemmFlops / 1e9, report.memoryBytes / 1e9,
-                             report.cacheBytes / 1e9),
+             absl::StrCat(profile.isOfStreams ? "devices" : "workers", " wait ",
+                          absl::StrJoin(waits, ", ")),
              out);
+  if (report.memoryBytes > 0) {
+    std::string attained =
+        absl::StrFormat("attained here: GEMMs %.3g GFLOP/s, memory %.3g GB/s",
+                        report.gemmFlops / 1e9, report.memoryBytes / 1e9);
+    if (report.cacheBytes > 0)
+      absl::StrAppend(&attained, absl::StrFormat(", caches %.3g GB/s",
+                                                 report.cacheBytes / 1e9));
+    printField("", attained, out);
+  }
   out << absl::StrFormat("  %9s %6s  %-24s %-22s %s\n", "time", "share",
                          "command", "place", "rate");
   auto printLine = [&](const Profile::Command &command) {
@@ -180,9 +232,13 @@ Json shardc::run::profileJson(const ProfileReport &report) {
   json["seconds"]["waiting"] = profile.waiting;
   json["seconds"]["rest"] = profile.rest;
   json["waiting_share_of_workers"] = profile.waitingOfWorker;
-  json["attained"] = {{"gemm_flops_per_second", report.gemmFlops},
-                      {"memory_bytes_per_second", report.memoryBytes},
-                      {"cache_bytes_per_second", report.cacheBytes}};
+  json["attained"] = Json::object();
+  for (auto [name, rate] :
+       {std::pair("gemm_flops_per_second", report.gemmFlops),
+        {"memory_bytes_per_second", report.memoryBytes},
+        {"cache_bytes_per_second", report.cacheBytes}})
+    if (rate > 0)
+      json["attained"][name] = rate;
   json["commands"] = Json::array();
   for (const Profile::Command &command : profile.commands) {
     Json one = {{"name", command.name},

@@ -3,7 +3,8 @@
 #ifndef SHARDC_TOOLS_SHARDC_RUN_PRINTPROFILE_H
 #define SHARDC_TOOLS_SHARDC_RUN_PRINTPROFILE_H
 
-#include "shardc-rt/Context.h"
+#include "Devices.h"
+
 #include "shardc-rt/Plan.h"
 #include "trace/Profile.h"
 
@@ -12,7 +13,8 @@
 
 namespace shardc::run {
 
-/// A profile, and the rates that the workers of the run attain (--profile).
+/// A profile, and the rates that the workers or the GPU of the run attain
+/// (--profile); 0: unknown.
 struct ProfileReport {
   rt::Profile profile;
   double gemmFlops = 0;   ///< FLOP/s.
@@ -22,9 +24,10 @@ struct ProfileReport {
   std::string machine;  ///< Of the estimate.
 };
 
-/// Measures the rates, which takes a third of a second.
+/// Measures the rates, which takes a third of a second. Of a GPU that cannot be
+/// measured, for lack of memory perhaps, there are none.
 ProfileReport reportProfile(const rt::Trace &trace, const rt::Plan &plan,
-                            rt::Context &context);
+                            const Devices &devices);
 
 /// Prints it, on one screen.
 void printProfile(const ProfileReport &report, std::ostream &out);

@@ -493,9 +493,12 @@ int Session::writeTrace() {
                                         lastStep))
                : 1;
   if (arguments.profile && isFirst)
-    summary.profile = reportProfile(*trace, *plan, devices.workers());
+    summary.profile = reportProfile(*trace, *plan, devices);
   if (!arguments.trace.empty()) {
-    absl::Status status = trace->write(arguments.trace, devices.processes());
+    const bool isOfGpus = store && !devices.processes();
+    absl::Status status =
+        isOfGpus ? trace->write(arguments.trace, *store)
+                 : trace->write(arguments.trace, devices.processes());
     if (!status.ok())
       return report(1, absl::StrCat("--trace=", status.message()));
     printField("trace", arguments.trace, out());

@@ -46,8 +46,11 @@ struct RunStep {
 struct RunTrace {
   /// What the trace says of its plan, under the names of the JSON report.
   llvm::json::Object plan;
-  /// "worker 0", or with several processes "rank 1 on host, worker 0".
+  /// "worker 0", or with several processes "rank 1 on host, worker 0". Of GPUs
+  /// "stream of device 0: compute", without those that copy inputs and results.
   std::vector<std::string> workers;
+  /// Those that communicate beside others; without their waits.
+  std::vector<bool> isBeside;
   /// In the order in which they ran, without those that took more than twice
   /// their median, which other work has interrupted. At least one.
   std::vector<RunStep> steps;
@@ -59,6 +62,9 @@ struct RunTrace {
   const RunStep &getMedian() const;
   /// On average.
   double getStepMicroseconds() const;
+  /// The workers that compute, or those that communicate beside them.
+  size_t getNumWorkers(bool isBeside) const;
+  bool isOfStreams() const { return getNumWorkers(/*isBeside=*/true) > 0; }
 };
 
 /// Reads a trace file, which may be compressed. Errors name it and say what was

@@ -26,7 +26,7 @@ static StringRef getClass(const RunSpan &span) {
 
 static std::string getSpanText(const RunSpan &span) {
   std::string text = span.kind == RunSpan::Kind::Wait
-                         ? "waits for other workers before " + span.name
+                         ? "waits for others before " + span.name
                          : span.name;
   if (!span.source.empty())
     text += " at " + getShortSource(span.source);
@@ -35,6 +35,18 @@ static std::string getSpanText(const RunSpan &span) {
       text += ", " + more;
   return text + ": " + getTimeText(span.microseconds) + " from " +
          getTimeText(span.startMicroseconds);
+}
+
+/// "worker 0"; of streams "device 0", and "between 0 to 3" where they
+/// communicate.
+static std::string getLaneText(const RunTrace &trace, size_t worker) {
+  StringRef name = trace.workers[worker];
+  if (!trace.isOfStreams())
+    return shorten(name, 16);
+  name = name.split("stream of ").second.split(':').first;
+  if (trace.isBeside[worker])
+    return shorten("between " + name.split(' ').second.str(), 16);
+  return shorten(name, 16);
 }
 
 /// A row for each worker, over the step of median duration.
@@ -55,8 +67,7 @@ static void drawWorkers(Markup &markup, const RunTrace &trace, double length) {
         lane.add({span.startMicroseconds,
                   span.startMicroseconds + span.microseconds,
                   getClass(span).str(), getSpanText(span)});
-    addText(markup, timeLeft - 8, y + 16, "end",
-            shorten(trace.workers[worker], 16));
+    addText(markup, timeLeft - 8, y + 16, "end", getLaneText(trace, worker));
     lane.draw(markup, y, 22);
   }
   addTimeAxis(markup, bottom, length);
@@ -71,7 +82,8 @@ struct ComparedTime {
 
 /// The time of the spans by the name that `getKey` gives them, of a step on
 /// average, and of all workers together, divided by their number: names add up
-/// to a step. Spans without a name do not count.
+/// to a step, but for what streams of GPUs communicate beside others. Spans
+/// without a name do not count.
 static std::map<std::string, double>
 getMeasured(const RunTrace &trace,
             function_ref<std::string(const RunSpan &)> getKey) {
@@ -79,9 +91,11 @@ getMeasured(const RunTrace &trace,
   for (const RunStep &step : trace.steps)
     for (const RunSpan &span : step.spans)
       if (std::string key = getKey(span); !key.empty())
-        sums[key] += span.microseconds;
+        sums[key] += span.microseconds /
+                     static_cast<double>(
+                         trace.getNumWorkers(trace.isBeside[span.worker]));
   for (auto &[name, sum] : sums)
-    sum /= static_cast<double>(trace.steps.size() * trace.workers.size());
+    sum /= static_cast<double>(trace.steps.size());
   return sums;
 }
 
@@ -123,10 +137,15 @@ static std::vector<ComparedTime> compareParts(const json::Object &report,
   double covered = 0;
   for (const char *part :
        {"forward", "backward", "update", "communication", "wait"}) {
-    covered += measured[part];
-    bool isWait = StringRef(part) == "wait";
-    parts.push_back({isWait ? "waiting for other workers" : part, std::nullopt,
-                     measured[part]});
+    const bool isWait = StringRef(part) == "wait";
+    const bool isBeside =
+        StringRef(part) == "communication" && trace.isOfStreams();
+    if (!isBeside)
+      covered += measured[part];
+    parts.push_back({isWait     ? "waiting for others"
+                     : isBeside ? "communication, beside others"
+                                : part,
+                     std::nullopt, measured[part]});
     if (auto it = estimated.find(part); it != estimated.end())
       parts.back().estimated = it->second;
   }
@@ -299,7 +318,10 @@ void shardc::addMeasured(const HtmlReportInput &input, double length,
               "by their number.",
               trace.getMedian().name)
           .str());
-  if (pipeline)
+  if (trace.isOfStreams())
+    markup.text(" Streams that compute wait for those that communicate: what "
+                "nothing hides is in their waits, too.");
+  else if (pipeline)
     markup.text(" All workers of a process share the tasks of its pipeline "
                 "ranks, so that a run has no bubble of its own; by the "
                 "estimate each rank has its share of the machine.");
@@ -312,7 +334,7 @@ void shardc::addMeasured(const HtmlReportInput &input, double length,
                      {"backward", "backward"},
                      {"update", "update"},
                      {"communication", "communication"},
-                     {"wait", "waiting for other workers"}});
+                     {"wait", "waiting for others"}});
   markup.open("figure");
   drawWorkers(markup, trace, length);
   markup.close();

@@ -256,8 +256,8 @@ public:
 
   /// Records the runs that follow in `trace` while it records; null: no longer.
   /// It is borrowed until then, and belongs to no other executor.
-  /// FailedPrecondition: it does. Unimplemented: on GPUs, where vendors'
-  /// profilers see the NVTX ranges.
+  /// FailedPrecondition: it does, or runs on GPUs are in flight. Unimplemented:
+  /// an executor without traces.
   [[nodiscard]] virtual absl::Status setTrace(Trace *trace);
 
   /// run("train_step", inputs): updates parameters and states; the loss is that

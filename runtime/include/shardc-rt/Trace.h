@@ -26,6 +26,7 @@
 namespace shardc::rt {
 
 class Processes;
+class Store;
 
 struct TraceOptions {
   /// The number of runs that are recorded, for which memory is taken before the
@@ -66,6 +67,8 @@ public:
   /// written. Errors of the connection as of an executor.
   [[nodiscard]] absl::Status write(const std::string &path,
                                    Processes *processes = nullptr) const;
+  /// The same for processes that have a store alone, as with GPUs.
+  [[nodiscard]] absl::Status write(const std::string &path, Store &store) const;
 
   struct State;
   /// For the runtime itself.

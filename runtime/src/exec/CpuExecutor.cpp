@@ -551,16 +551,13 @@ absl::Status CpuExecutor::setTrace(Trace *trace) {
     std::vector<TracedProgram> described;
     for (const std::unique_ptr<PreparedProgram> &program : programs)
       described.push_back(program->describe(spec));
+    std::vector<TracedWorker> workers;
+    for (int worker = 0; worker < context.numThreads(); ++worker)
+      workers.push_back({absl::StrCat("worker ", worker)});
     if (absl::Status status =
-            state.open(std::move(described), context.numThreads());
+            state.open(std::move(described), std::move(workers), spec.mesh);
         !status.ok())
       return status;
-    for (int64_t device = 0; device < spec.mesh.numDevices(); ++device) {
-      std::string &name = state.devices.emplace_back();
-      for (size_t axis = 0; axis < spec.mesh.axes().size(); ++axis)
-        absl::StrAppend(&name, axis ? "," : "", spec.mesh.axes()[axis].name,
-                        "=", spec.mesh.coordinate(device, axis));
-    }
   }
   this->trace = trace;
   return absl::OkStatus();

@@ -33,40 +33,59 @@ static std::string shapesOf(const ProgramSpec &program,
   return shapes;
 }
 
-static std::string nameOf(const Step &step, const PlanSpec &plan,
-                          const PlanSpec &rank, const Command &command) {
-  auto *gemm = std::get_if<GemmCommand>(&command.operation);
-  std::string product =
-      gemm ? absl::StrCat("gemm ",
-                          gemm->batch > 1 ? absl::StrCat(gemm->batch, "x") : "",
-                          gemm->m, "x", gemm->n, "x", gemm->k)
-           : "";
+static std::string nameOf(const PlanSpec &rank, const ProgramSpec &program,
+                          const Command &command) {
+  if (auto *launch = std::get_if<LaunchCommand>(&command.operation))
+    return rank.kernels[launch->kernel];
+  if (auto *gemm = std::get_if<GemmCommand>(&command.operation))
+    return absl::StrCat("gemm ",
+                        gemm->batch > 1 ? absl::StrCat(gemm->batch, "x") : "",
+                        gemm->m, "x", gemm->n, "x", gemm->k);
+  if (auto *start = std::get_if<CollectiveStartCommand>(&command.operation))
+    return nameOf(*start, rank.mesh);
+  if (auto *send = std::get_if<SendCommand>(&command.operation))
+    return absl::StrCat("send to stage rank ", send->peer);
+  if (auto *upload = std::get_if<UploadCommand>(&command.operation))
+    return absl::StrCat("upload ", rank.tensors[upload->tensor].name);
+  if (auto *download = std::get_if<DownloadCommand>(&command.operation))
+    return absl::StrCat("download ", program.results[download->result].name);
+  return std::string(nameOf(command));
+}
+
+TracedStep shardc::rt::describeCommand(const PlanSpec &rank,
+                                       const ProgramSpec &program,
+                                       const Command &command) {
+  TracedStep step;
+  step.kind = isCommunication(command) ? TracedStep::Kind::Communication
+                                       : TracedStep::Kind::Compute;
+  step.name = ::nameOf(rank, program, command);
+  step.part = std::string(toString(command.part));
+  step.source = command.source;
+  step.shapes = shapesOf(program, command);
+  if (command.task >= 0) {
+    const TaskSpec &task = program.tasks[command.task];
+    step.task = absl::StrCat(toString(task.kind), task.microbatch, " of stage ",
+                             task.stage);
+  }
+  return step;
+}
+
+static std::string nameOf(const Step &step, const std::string &command,
+                          const Command &of) {
   switch (step.kind) {
-  case Step::Kind::Launch:
-    return plan.kernels[std::get<LaunchCommand>(command.operation).kernel];
   case Step::Kind::Pack:
-    return absl::StrCat("pack for ", product);
-  case Step::Kind::Gemm:
-    return product;
+    return absl::StrCat("pack for ", command);
   case Step::Kind::ColumnSums:
-    return absl::StrCat("column sums of ", product);
-  case Step::Kind::Collective:
-    return nameOf(std::get<CollectiveStartCommand>(command.operation),
-                  rank.mesh);
-  case Step::Kind::Copy:
-    if (auto *send = std::get_if<SendCommand>(&command.operation))
-      return absl::StrCat("send to stage rank ", send->peer);
-    return "copy";
-  case Step::Kind::Clear:
-    return "clear";
+    return absl::StrCat("column sums of ", command);
   case Step::Kind::StartMessages:
-    return absl::StrCat("start ", nameOf(command));
+    return absl::StrCat("start ", nameOf(of));
   case Step::Kind::FinishMessages:
-    return absl::StrCat("wait for ", nameOf(command));
+    return absl::StrCat("wait for ", nameOf(of));
   case Step::Kind::Loop:
     return absl::StrCat("loop of ", step.runs, " runs");
+  default:
+    return command;
   }
-  return "";
 }
 
 /// By call, or once for all calls, the devices of the mesh that hold its copy
@@ -123,19 +142,12 @@ TracedProgram shardc::rt::describeSteps(const PlanSpec &plan,
     if (auto *wait = std::get_if<CollectiveWaitCommand>(&at->operation))
       at = &own.commands[wait->start];
     const Command &command = *at;
-    TracedStep &one = traced.steps.emplace_back();
+    TracedStep &one =
+        traced.steps.emplace_back(describeCommand(devices.plan, own, command));
     one.kind = step.kind == Step::Kind::Loop ? TracedStep::Kind::Loop
                : step.senders.empty()        ? TracedStep::Kind::Compute
                                              : TracedStep::Kind::Communication;
-    one.name = ::nameOf(step, plan, devices.plan, command);
-    one.part = std::string(toString(command.part));
-    one.source = command.source;
-    one.shapes = shapesOf(own, command);
-    if (command.task >= 0) {
-      const TaskSpec &task = own.tasks[command.task];
-      one.task = absl::StrCat(toString(task.kind), task.microbatch,
-                              " of stage ", task.stage);
-    }
+    one.name = ::nameOf(step, one.name, command);
     for (const Step::Access &access : step.accesses)
       one.bytes += access.bytes * step.calls.size();
     if (step.endsCollective())

@@ -14,6 +14,11 @@ TracedProgram describeSteps(const PlanSpec &plan,
                             absl::Span<const DeviceSet> ranks, size_t program,
                             const PreparedSteps &prepared);
 
+/// A command of `program`, of the plan or pipeline rank `rank`, in the words of
+/// a trace: kind, name, part, place in the model, shapes and task.
+TracedStep describeCommand(const PlanSpec &rank, const ProgramSpec &program,
+                           const Command &command);
+
 /// What a trace says of its plan, a JSON object: by these figures, which
 /// `shardc-compile --json` has under the same names, a report knows its traces.
 std::string describePlan(const PlanSpec &plan);

@@ -90,6 +90,9 @@ private:
   void writeDevices();
   void addInFlight(const Key &key, const Execution &execution);
   void addWaits(const TracedStep &step, const Execution &execution);
+  void addWaitsOfStreams(const Key &key, const Execution &execution);
+  bool haveCommonDevice(const StepSpan &a, const StepSpan &b) const;
+  void addRates();
   void addCounters();
 
   const Trace::State &trace;
@@ -199,8 +202,8 @@ void EventWriter::addNames() {
                    "\"sort_index\":",
                    process.rank, "}"));
   addTrack("steps");
-  for (size_t worker = 0; worker < trace.workers.size(); ++worker)
-    addTrack(absl::StrCat("worker ", worker));
+  for (const TracedWorker &worker : trace.lanes)
+    addTrack(worker.name);
 }
 
 /// A track for each name, in the order in which they appear.
@@ -228,7 +231,8 @@ void EventWriter::addWorker(int worker, const std::vector<StepSpan> &spans) {
     const TracedStep &step = stepOf(one);
     if (one.begin - one.arrived >= leastWait)
       span(ofWorkers + worker, "wait", "wait", one.arrived, one.begin,
-           absl::StrCat("\"before\":", quote(step.name)));
+           absl::StrCat("\"before\":", quote(step.name),
+                        ",\"run\":", quote(nameOfRun(trace.runs[one.run]))));
     if (step.kind != TracedStep::Kind::Loop && one.hasTasks())
       span(ofWorkers + worker, step.name, categoryOf(step), one.begin, one.end,
            absl::StrCat("\"run\":", quote(nameOfRun(trace.runs[one.run])),
@@ -288,12 +292,15 @@ void EventWriter::writeDevices() {
       auto lane =
           std::find_if(lanes.begin(), lanes.end(),
                        [&](const Lane &lane) { return lane.end <= one.begin; });
-      if (lane == lanes.end())
-        lane = lanes.insert(
-            lane, {addTrack(absl::StrCat("device ", device, " (",
-                                         trace.devices[device], ")",
-                                         lanes.empty() ? "" : ", beside it")),
-                   0});
+      if (lane == lanes.end()) {
+        std::string name =
+            absl::StrCat("device ", device, " (", trace.devices[device], ")");
+        if (!lanes.empty())
+          absl::StrAppend(&name, ", beside it");
+        if (lanes.size() > 1)
+          absl::StrAppend(&name, " ", lanes.size());
+        lane = lanes.insert(lane, {addTrack(name), 0});
+      }
       lane->end = one.end;
       const TracedStep &step = stepOf(*one.of);
       span(lane->track, step.name, categoryOf(step), one.begin, one.end,
@@ -329,9 +336,11 @@ void EventWriter::addInFlight(const Key &key, const Execution &execution) {
     flow("in flight", ofWorkers, begin, ofWorkers, wait.begin);
 }
 
+/// Waits for others that are shorter have no flow.
+static constexpr int64_t leastFlow = 1000;
+
 /// Flows from the worker that came last to a barrier to those that waited.
 void EventWriter::addWaits(const TracedStep &step, const Execution &execution) {
-  constexpr int64_t leastWait = 1000;
   if (!step.needsBarrier)
     return;
   size_t last = 0;
@@ -340,10 +349,47 @@ void EventWriter::addWaits(const TracedStep &step, const Execution &execution) {
       last = worker;
   for (size_t worker = 0; worker < execution.spans.size(); ++worker) {
     const StepSpan &waiter = execution.spans[worker];
-    if (waiter.begin - waiter.arrived >= leastWait && worker != last &&
+    if (waiter.begin - waiter.arrived >= leastFlow && worker != last &&
         waiter.hasTasks())
       flow("waited for", ofWorkers + last, execution.spans[last].arrived - 1,
            ofWorkers + worker, waiter.begin);
+  }
+}
+
+/// Of streams: they wait for those of their own devices.
+bool EventWriter::haveCommonDevice(const StepSpan &a, const StepSpan &b) const {
+  const std::vector<int64_t> &ofA = stepOf(a).devices[a.firstTask];
+  const std::vector<int64_t> &ofB = stepOf(b).devices[b.firstTask];
+  return std::find_first_of(ofA.begin(), ofA.end(), ofB.begin(), ofB.end()) !=
+         ofA.end();
+}
+
+/// Flows from the command that ended last of those that one on another stream
+/// waited for.
+void EventWriter::addWaitsOfStreams(const Key &key,
+                                    const Execution &execution) {
+  auto [run, program, loop, number] = key;
+  for (size_t stream = 0; stream < execution.spans.size(); ++stream) {
+    const StepSpan &waiter = execution.spans[stream];
+    if (!waiter.hasTasks() || waiter.begin - waiter.arrived < leastFlow)
+      continue;
+    size_t last = stream;
+    int64_t end = 0;
+    for (auto [step, ofLoop] : stepOf(waiter).after) {
+      auto producer = executions.find({run, program, ofLoop, step});
+      if (producer == executions.end())
+        continue;
+      for (size_t other = 0; other < producer->second.spans.size(); ++other)
+        if (const StepSpan &one = producer->second.spans[other];
+            one.hasTasks() && one.end > end && haveCommonDevice(one, waiter)) {
+          last = other;
+          end = one.end;
+        }
+    }
+    if (last != stream)
+      // Its end is noted behind what lets the other go on.
+      flow("waited for", ofWorkers + last, std::min(end, waiter.begin) - 1,
+           ofWorkers + stream, waiter.begin);
   }
 }
 
@@ -370,11 +416,6 @@ void EventWriter::addCounters() {
     }
     if (step.wireBytes > 0)
       sent.emplace_back(execution->end, step.wireBytes);
-    if (step.flops > 0 && execution->end > execution->begin) {
-      counter("GFLOP/s of GEMMs", execution->begin,
-              step.flops / (execution->end - execution->begin));
-      counter("GFLOP/s of GEMMs", execution->end, 0);
-    }
   }
   for (const TracedRun &run : trace.runs)
     if (uint64_t bytes = trace.programs[run.program].sharedWireBytes)
@@ -383,6 +424,36 @@ void EventWriter::addCounters() {
   uint64_t sum = 0;
   for (auto [at, bytes] : sent)
     counter("wire bytes per device", at, sum += bytes);
+}
+
+/// Of all GEMMs that run at a time: on GPUs those of several streams.
+void EventWriter::addRates() {
+  struct Change {
+    int64_t at;
+    int begun;
+    double rate;
+  };
+  std::vector<Change> changes;
+  for (const auto &[key, execution] : executions) {
+    const TracedStep &step = stepOf(execution.anyOf());
+    if (step.flops == 0 || execution.end <= execution.begin)
+      continue;
+    const double rate = step.flops / (execution.end - execution.begin);
+    changes.push_back({execution.begin, 1, rate});
+    changes.push_back({execution.end, -1, -rate});
+  }
+  std::stable_sort(changes.begin(), changes.end(),
+                   [](const Change &a, const Change &b) {
+                     return std::pair(a.at, a.begun) < std::pair(b.at, b.begun);
+                   });
+  int running = 0;
+  double sum = 0;
+  for (const Change &change : changes) {
+    running += change.begun;
+    // Without what rounding leaves.
+    sum = running == 0 ? 0 : sum + change.rate;
+    counter("GFLOP/s of GEMMs", change.at, sum);
+  }
 }
 
 std::string EventWriter::write() {
@@ -395,10 +466,12 @@ std::string EventWriter::write() {
     addDevices(execution);
     addInFlight(key, execution);
     addWaits(stepOf(execution.anyOf()), execution);
+    addWaitsOfStreams(key, execution);
   }
   writeDevices();
   addHost();
   addCounters();
+  addRates();
   uint64_t lost = 0;
   for (const SpanRing &worker : trace.workers)
     lost += worker.numLost();

@@ -7,33 +7,6 @@
 
 using namespace shardc::rt;
 
-namespace {
-/// Adds up spans.
-class Adder {
-public:
-  Adder(const Trace::State &trace, Profile &profile)
-      : trace(trace), profile(profile), workers(trace.workers.size()) {}
-
-  /// False if there is no train step to count.
-  bool chooseRuns();
-  void addWorker(int worker);
-  void finish();
-
-private:
-  /// Program, and the command by what a person sees of it.
-  using Key = std::tuple<uint32_t, std::string, std::string, std::string>;
-
-  double secondsOf(size_t run) const;
-  Profile::Command &commandOf(const StepSpan &span);
-
-  const Trace::State &trace;
-  Profile &profile;
-  const double workers;
-  std::vector<bool> isCounted; ///< By run.
-  std::map<Key, Profile::Command> commands;
-};
-} // namespace
-
 static constexpr double nanosecond = 1e-9;
 
 namespace {
@@ -62,6 +35,53 @@ static int64_t overlap(std::vector<Interval> some,
   }
   return sum;
 }
+
+namespace {
+/// Adds up spans.
+class Adder {
+public:
+  Adder(const Trace::State &trace, Profile &profile)
+      : trace(trace), profile(profile) {
+    for (size_t i = 0; i < trace.lanes.size(); ++i) {
+      const TracedWorker &worker = trace.lanes[i];
+      profile.isOfStreams = worker.isStream();
+      if (worker.isBeside)
+        continue;
+      numbers[i] = profile.numWorkers++;
+      if (worker.isStream())
+        computes[worker.devices[0]] = i;
+    }
+    workers = profile.numWorkers;
+  }
+
+  /// False if there is no train step to count.
+  bool chooseRuns();
+  void addWorker(size_t worker);
+  /// A stream that runs beside workers, after these.
+  void addBeside(size_t stream);
+  void finish();
+
+private:
+  /// Program, and the command by what a person sees of it.
+  using Key = std::tuple<uint32_t, std::string, std::string, std::string>;
+
+  double secondsOf(size_t run) const;
+  /// Adds what is known of a command without its times.
+  Profile::Command &addCommand(size_t worker, const StepSpan &span);
+
+  const Trace::State &trace;
+  Profile &profile;
+  double workers = 0; ///< Without those that run beside others.
+  /// By worker its number without these, and by device the worker that
+  /// computes.
+  std::map<size_t, size_t> numbers;
+  std::map<int64_t, size_t> computes;
+  std::vector<bool> isCounted; ///< By run.
+  std::map<Key, Profile::Command> commands;
+  /// By worker.
+  std::map<size_t, std::vector<Interval>> computing, waits;
+};
+} // namespace
 
 double Adder::secondsOf(size_t run) const {
   return (trace.runs[run].end - trace.runs[run].begin) * nanosecond;
@@ -97,7 +117,7 @@ bool Adder::chooseRuns() {
   return true;
 }
 
-Profile::Command &Adder::commandOf(const StepSpan &span) {
+Profile::Command &Adder::addCommand(size_t worker, const StepSpan &span) {
   const TracedStep &step = trace.programs[span.program].steps[span.step];
   Profile::Command &command =
       commands[{span.program, step.name, step.source, step.shapes}];
@@ -105,12 +125,20 @@ Profile::Command &Adder::commandOf(const StepSpan &span) {
   command.source = step.source;
   command.part = step.part;
   command.communicates = step.kind == TracedStep::Kind::Communication;
+  // What all workers do together counts once. Threads have a span of each step,
+  // streams one of each of their devices.
+  if (profile.isOfStreams ? span.firstTask == 0 : worker == 0) {
+    command.flops += step.flops;
+    command.bytes += step.bytes;
+    command.wireBytes += step.wireBytes;
+    command.bytesAtOnce = std::max(command.bytesAtOnce, double(step.bytes));
+  }
   return command;
 }
 
-void Adder::addWorker(int worker) {
+void Adder::addWorker(size_t worker) {
   double waiting = 0;
-  std::vector<Interval> computing, inFlight;
+  std::vector<Interval> inFlight;
   std::map<std::tuple<int32_t, int32_t, int64_t>, int64_t> begins;
   for (const StepSpan &span : trace.workers[worker].inOrder()) {
     if (!isCounted[span.run])
@@ -122,17 +150,13 @@ void Adder::addWorker(int worker) {
         .seconds[step.kind == TracedStep::Kind::Communication ? "communication"
                                                               : step.part] +=
         busy / workers;
-    Profile::Command &command = commandOf(span);
+    Profile::Command &command = addCommand(worker, span);
     command.seconds += busy / workers;
+    if (!command.communicates)
+      computing[worker].push_back({span.begin, span.end});
+    waits[worker].push_back({span.arrived, span.begin});
     if (worker > 0)
       continue;
-    if (!command.communicates)
-      computing.push_back({span.begin, span.end});
-    // What all workers do together counts once.
-    command.flops += step.flops;
-    command.bytes += step.bytes;
-    command.wireBytes += step.wireBytes;
-    command.bytesAtOnce = std::max(command.bytesAtOnce, double(step.bytes));
     begins[{span.run, span.loop, span.step}] = span.begin;
     if (!step.isEarly)
       continue;
@@ -141,9 +165,38 @@ void Adder::addWorker(int worker) {
     command.secondsInFlight += (wait - start) * nanosecond;
     inFlight.push_back({start, wait});
   }
-  profile.hidden += overlap(std::move(inFlight), computing) * nanosecond;
+  if (worker == 0)
+    profile.hidden += overlap(std::move(inFlight), computing[0]) * nanosecond;
   profile.waitingOfWorker.push_back(waiting);
   profile.waiting += waiting / workers;
+}
+
+void Adder::addBeside(size_t stream) {
+  // By the worker that computes for a device that takes part.
+  std::map<size_t, std::vector<Interval>> communicating;
+  for (const StepSpan &span : trace.workers[stream].inOrder()) {
+    if (!isCounted[span.run])
+      continue;
+    const TracedStep &step = trace.programs[span.program].steps[span.step];
+    const std::vector<int64_t> &devices = step.devices[span.firstTask];
+    Profile::Command &command = addCommand(stream, span);
+    command.seconds +=
+        (span.end - span.begin) * nanosecond * devices.size() / workers;
+    for (int64_t device : devices)
+      if (command.communicates)
+        communicating[computes.at(device)].push_back({span.begin, span.end});
+  }
+  for (auto &[other, spans] : communicating) {
+    double all = 0;
+    for (Interval one : spans)
+      all += (one.end - one.begin) * nanosecond;
+    const double hidden = overlap(spans, computing[other]) * nanosecond;
+    const double waited = overlap(spans, waits[other]) * nanosecond;
+    profile.hidden += hidden / workers;
+    profile.seconds["communication"] += (all - hidden) / workers;
+    profile.waitingOfWorker[numbers[other]] -= waited;
+    profile.waiting -= waited / workers;
+  }
 }
 
 void Adder::finish() {
@@ -182,7 +235,11 @@ Profile shardc::rt::profileOf(const Trace::State &trace) {
   if (!adder.chooseRuns())
     return profile;
   for (size_t worker = 0; worker < trace.workers.size(); ++worker)
-    adder.addWorker(worker);
+    if (!trace.lanes[worker].isBeside)
+      adder.addWorker(worker);
+  for (size_t worker = 0; worker < trace.workers.size(); ++worker)
+    if (trace.lanes[worker].isBeside)
+      adder.addBeside(worker);
   adder.finish();
   return profile;
 }

@@ -13,6 +13,9 @@ namespace shardc::rt {
 /// twice as long as their median, which other work on the computer has
 /// interrupted. Seconds are of one step, on average, and of all workers
 /// together, divided by their number: they add up to the duration of a step.
+/// On GPUs the workers are the streams that compute; what runs beside them
+/// takes time of a step, as communication or as a wait, only while they do not
+/// compute.
 struct Profile {
   struct Command {
     std::string name, source, part; ///< Of the first of them.
@@ -24,7 +27,7 @@ struct Profile {
     /// In the largest of its executions.
     double bytesAtOnce = 0;
     /// From the start of a collective to its wait, if messages are on their
-    /// way in between.
+    /// way in between. Of a stream it is in `seconds`.
     double secondsInFlight = 0;
   };
 
@@ -37,9 +40,12 @@ struct Profile {
   std::vector<Command> commands;
   /// "forward", "backward", "update", "communication".
   std::map<std::string, double> seconds;
-  /// In which worker 0 computes while collectives are in flight.
+  /// In which worker 0 computes while collectives are in flight; of streams on
+  /// average.
   double hidden = 0;
-  double waiting = 0; ///< At barriers.
+  bool isOfStreams = false;
+  int numWorkers = 0;
+  double waiting = 0; ///< At barriers, or for other streams.
   double rest = 0;    ///< Inputs and results, and what no span covers.
   std::vector<double> waitingOfWorker; ///< Shares of a step, by worker.
 };

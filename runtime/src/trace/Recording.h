@@ -1,14 +1,16 @@
 //===- Recording.h - The spans of a trace -----------------------*- C++ -*-===//
 //
 // While a program runs, each worker notes three times for each step, in a ring
-// of its own, without locks. All that can be known of a step before is
-// described once: a `TracedStep`.
+// of its own, without locks. On GPUs streams are the workers, and events
+// between their commands have the times. All that can be known of a step before
+// is described once: a `TracedStep`.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_RT_SRC_TRACE_RECORDING_H
 #define SHARDC_RT_SRC_TRACE_RECORDING_H
 
+#include "base/Mesh.h"
 #include "shardc-rt/Trace.h"
 
 #include <atomic>
@@ -39,6 +41,8 @@ struct TracedStep {
   std::vector<std::vector<int64_t>> devices;
   int64_t tasksPerCall = 1;
   bool needsBarrier = false;
+  /// Of a GPU: the steps that it waits for, and their runs of the loop.
+  std::vector<std::pair<uint32_t, int32_t>> after;
   /// Of the last step of a collective: those at whose begin it starts and its
   /// wait begins, which may be itself. Else negative.
   int64_t startedAt = -1, waitedAt = -1;
@@ -73,6 +77,17 @@ struct StepSpan {
   int64_t begin, end;
 
   bool hasTasks() const { return firstTask < endTask; }
+};
+
+/// A worker thread, or a stream of a GPU.
+struct TracedWorker {
+  std::string name; ///< "worker 0".
+  /// Of the mesh, that a stream is for; empty: a thread, which is for all.
+  std::vector<int64_t> devices = {};
+  /// A stream that communicates or copies, beside those that compute.
+  bool isBeside = false;
+
+  bool isStream() const { return !devices.empty(); }
 };
 
 /// The latest spans of one worker.
@@ -121,10 +136,11 @@ struct Trace::State {
     return Clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
   }
 
-  /// Takes the programs of an executor with as many workers. Once: a trace is
-  /// of one executor.
+  /// Takes the programs, the workers and the mesh of an executor. Once: a trace
+  /// is of one executor.
   [[nodiscard]] absl::Status open(std::vector<TracedProgram> programs,
-                                  int workers);
+                                  std::vector<TracedWorker> workers,
+                                  const Mesh &mesh);
   /// The number of a run that begins.
   int32_t beginRun(uint32_t program);
   void endRun(int32_t run, bool failed) {
@@ -140,6 +156,7 @@ struct Trace::State {
   /// What the trace says of the plan that it is of: a JSON object.
   std::string plan = "{}";
   std::vector<TracedProgram> programs;
+  std::vector<TracedWorker> lanes; ///< By worker.
   std::vector<SpanRing> workers;
   std::vector<TracedRun> runs;
   /// "data=1,model=0" by device of the mesh.

@@ -3,13 +3,17 @@
 #include "shardc-rt/Trace.h"
 
 #include "checkpoint/Files.h"
+#include "comm/Socket.h"
 #include "comm/Transport.h"
 #include "shardc-rt/Processes.h"
+#include "shardc-rt/Store.h"
 #include "trace/ChromeTrace.h"
 #include "trace/Recording.h"
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 #include <algorithm>
 #include <cstring>
@@ -27,9 +31,16 @@ std::vector<StepSpan> SpanRing::inOrder() const {
 }
 
 absl::Status Trace::State::open(std::vector<TracedProgram> programs,
-                                int workers) {
+                                std::vector<TracedWorker> workers,
+                                const Mesh &mesh) {
   if (!this->workers.empty())
     return absl::FailedPreconditionError("a trace is of one executor");
+  for (int64_t device = 0; device < mesh.numDevices(); ++device) {
+    std::string &name = devices.emplace_back();
+    for (size_t axis = 0; axis < mesh.axes().size(); ++axis)
+      absl::StrAppend(&name, axis ? "," : "", mesh.axes()[axis].name, "=",
+                      mesh.coordinate(device, axis));
+  }
   // A run may round parameters first.
   int64_t perRun = 1;
   for (const TracedProgram &program : programs)
@@ -38,8 +49,9 @@ absl::Status Trace::State::open(std::vector<TracedProgram> programs,
       std::max<int64_t>(1, options.bytesPerWorker / sizeof(StepSpan));
   const bool isBounded = options.runs > most / perRun;
   this->programs = std::move(programs);
-  this->workers.assign(workers,
+  this->workers.assign(workers.size(),
                        SpanRing(isBounded ? most : options.runs * perRun));
+  lanes = std::move(workers);
   return absl::OkStatus();
 }
 
@@ -141,28 +153,42 @@ static absl::StatusOr<std::string> compress(const std::string &text) {
   return result;
 }
 
-absl::Status Trace::write(const std::string &path, Processes *processes) const {
-  TracedProcess own;
-  std::vector<std::string> events;
-  if (!processes) {
-    events.push_back(chromeEvents(*state, own));
-  } else {
-    Transport &transport = processes->transport();
-    absl::StatusOr<int64_t> offset = clockOffset(transport);
-    if (!offset.ok())
-      return offset.status();
-    own = {processes->rank(),
-           absl::StrCat("rank ", processes->rank(), " on ", processes->host()),
-           *offset};
+/// The same without messages between two processes: what all ranks give is
+/// there for each of them, and for rank 0, between two readings of its own
+/// clock.
+static absl::StatusOr<int64_t> clockOffset(Store &store) {
+  constexpr int rounds = 16;
+  int64_t least = std::numeric_limits<int64_t>::min();
+  int64_t most = std::numeric_limits<int64_t>::max();
+  const absl::Duration deadline = store.options().deadline;
+  std::string mine;
+  for (int round = 0; round < rounds; ++round) {
+    const int64_t before = Trace::State::now();
     absl::StatusOr<std::vector<std::string>> all =
-        transport.gatherAll(chromeEvents(*state, own));
+        store.gatherAll("clocks", "", deadline);
     if (!all.ok())
       return all.status();
-    if (processes->rank() != 0)
-      return absl::OkStatus();
-    events = *std::move(all);
+    const int64_t after = Trace::State::now();
+    absl::StatusOr<std::string> first = store.broadcast(
+        "the clock of rank 0", absl::StrCat(before, " ", after), deadline);
+    if (!first.ok())
+      return first.status();
+    std::pair<absl::string_view, absl::string_view> times =
+        absl::StrSplit(*first, ' ');
+    int64_t begin = 0, end = 0;
+    if (!absl::SimpleAtoi(times.first, &begin) ||
+        !absl::SimpleAtoi(times.second, &end))
+      return absl::InternalError("the clock of rank 0 is no number");
+    least = std::max(least, begin - after);
+    most = std::min(most, end - before);
   }
-  std::string text = chromeTrace(events, state->plan);
+  return store.ranks().rank == 0 ? 0 : least + (most - least) / 2;
+}
+
+static absl::Status writeEvents(const std::string &path,
+                                const std::vector<std::string> &events,
+                                const std::string &plan) {
+  std::string text = chromeTrace(events, plan);
   if (absl::EndsWith(path, ".gz")) {
     absl::StatusOr<std::string> compressed = compress(text);
     if (!compressed.ok())
@@ -171,4 +197,39 @@ absl::Status Trace::write(const std::string &path, Processes *processes) const {
   }
   return replaceFile(path,
                      [&](WritableFile &file) { return file.write(0, text); });
+}
+
+static TracedProcess tracedProcess(int rank, const std::string &host,
+                                   int64_t clockOffset) {
+  return {rank, absl::StrCat("rank ", rank, " on ", host), clockOffset};
+}
+
+absl::Status Trace::write(const std::string &path, Processes *processes) const {
+  if (!processes)
+    return writeEvents(path, {chromeEvents(*state, {})}, state->plan);
+  Transport &transport = processes->transport();
+  absl::StatusOr<int64_t> offset = clockOffset(transport);
+  if (!offset.ok())
+    return offset.status();
+  absl::StatusOr<std::vector<std::string>> all = transport.gatherAll(
+      chromeEvents(*state, tracedProcess(processes->rank(), processes->host(),
+                                         *offset)));
+  if (!all.ok())
+    return all.status();
+  return processes->rank() == 0 ? writeEvents(path, *all, state->plan)
+                                : absl::OkStatus();
+}
+
+absl::Status Trace::write(const std::string &path, Store &store) const {
+  absl::StatusOr<int64_t> offset = clockOffset(store);
+  if (!offset.ok())
+    return offset.status();
+  const int rank = store.ranks().rank;
+  absl::StatusOr<std::vector<std::string>> all = store.gatherAll(
+      "the trace",
+      chromeEvents(*state, tracedProcess(rank, hostName(), *offset)),
+      store.options().deadline);
+  if (!all.ok())
+    return all.status();
+  return rank == 0 ? writeEvents(path, *all, state->plan) : absl::OkStatus();
 }

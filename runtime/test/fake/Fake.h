@@ -26,6 +26,8 @@ struct Fake {
   /// Settings.
   int64_t failAt = 0; ///< Call number that fails, from 1; 0: none.
   int gpus = 1;
+  /// Of each of them. SHARDC_FAKE_MEMORY sets it from outside.
+  uint64_t memoryBytes = uint64_t(80) << 30;
   int architecture = 90;
   int ncclVersion = 22800;
   /// Has the plan's kernels, in the CPU's ABI; a plan for emulated-gpu carries

@@ -39,13 +39,14 @@ bool shardc::rt::test::isPinned(const void *address, uint64_t bytes) {
 extern "C" {
 
 CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
-  *total = size_t(80) << 30;
+  *total = state().memoryBytes;
   *available = *total - state().bytesAllocated;
   return enter("cuMemGetInfo") ? injected : 0;
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
-  if (enter("cuMemAlloc", text(bytes)))
+  if (enter("cuMemAlloc", text(bytes)) ||
+      bytes > state().memoryBytes * state().gpus - state().bytesAllocated)
     return CUDA_ERROR_OUT_OF_MEMORY;
   if (!current || captures > 0)
     return notPermitted;

@@ -3,12 +3,14 @@
 #include "State.h"
 
 #include <algorithm>
+#include <chrono>
 #include <random>
 #include <set>
 #include <thread>
 #include <utility>
 
 using namespace shardc::rt::test;
+using Clock = std::chrono::steady_clock;
 
 // Handles are objects of the types that the driver declares.
 namespace shardc::rt::cuda {
@@ -16,6 +18,7 @@ struct CUgraph_st {
   struct Node {
     std::function<void()> work;
     std::set<size_t> after;
+    CUevent recorded = nullptr; ///< By this node.
   };
   std::vector<Node> nodes;
   std::set<CUstream> streams; ///< That take part in the capture.
@@ -31,6 +34,8 @@ struct CUstream_st {
 };
 struct CUevent_st {
   CUcontext context = nullptr;
+  bool isTimed = false;
+  std::chrono::steady_clock::time_point reached{}; ///< If it is timed.
   CUgraph captured = nullptr; ///< In which it was recorded last.
   std::set<size_t> nodes;
   int64_t queriesLeft = 0;
@@ -143,11 +148,12 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   return 0;
 }
 
-CUresult cuEventCreate(CUevent *event, unsigned) {
+CUresult cuEventCreate(CUevent *event, unsigned flags) {
   if (enter("cuEventCreate"))
     return injected;
   CUresult result = give(event, "event", std::make_unique<CUevent_st>());
   (*event)->context = current;
+  (*event)->isTimed = flags != CU_EVENT_DISABLE_TIMING;
   return result;
 }
 
@@ -163,6 +169,38 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
   event->captured = stream->capturing;
   event->nodes = stream->after;
   event->queriesLeft = state().queriesNotReady;
+  event->reached = {};
+  if (event->isTimed && !stream->capturing)
+    return addWork(stream, [event] { event->reached = Clock::now(); });
+  return 0;
+}
+
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream,
+                                unsigned flags) {
+  if (enter("cuEventRecordWithFlags"))
+    return injected;
+  if (stream->context != current || event->context != current)
+    return otherContext;
+  if (flags != CU_EVENT_RECORD_EXTERNAL || !stream->capturing ||
+      !event->isTimed)
+    return invalid;
+  CUresult added = addWork(stream, [event] { event->reached = Clock::now(); });
+  if (added == CUDA_SUCCESS)
+    stream->capturing->nodes.back().recorded = event;
+  return added;
+}
+
+CUresult cuEventElapsedTime(float *milliseconds, CUevent from, CUevent to) {
+  if (enter("cuEventElapsedTime"))
+    return injected;
+  if (!from->isTimed || !to->isTimed || from->context != to->context)
+    return otherContext;
+  if (from->reached == Clock::time_point() ||
+      to->reached == Clock::time_point())
+    return CUDA_ERROR_NOT_READY;
+  *milliseconds =
+      std::chrono::duration<float, std::milli>(to->reached - from->reached)
+          .count();
   return 0;
 }
 
@@ -197,6 +235,9 @@ CUresult cuGraphExecDestroy(CUgraphExec executable) {
 CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
   if (enter("cuGraphLaunch"))
     return injected;
+  for (const CUgraph_st::Node &node : executable->graph.nodes)
+    if (node.recorded)
+      node.recorded->reached = {};
   return addWork(stream, [executable, seed = state().seed++] {
     const auto &nodes = executable->graph.nodes;
     std::mt19937 random(seed);

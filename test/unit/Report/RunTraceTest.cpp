@@ -116,6 +116,31 @@ TEST_F(RunTraceTest, ProcessesShareSteps) {
   EXPECT_EQ(trace->steps[0].spans[1].startMicroseconds, 20);
 }
 
+TEST_F(RunTraceTest, StreamsOfGpus) {
+  name(0, 0, "process_name", "shardc");
+  name(0, 1, "thread_name", "steps");
+  name(0, 2, "thread_name", "stream of device 0: compute");
+  name(0, 3, "thread_name", "stream of device 0: communication");
+  name(0, 4, "thread_name", "stream of device 0: copies");
+  step(0, "step 1", 100, 50);
+  span(0, 2, "gemm", "compute", 100, 10, "\"part\":\"forward\"");
+  span(0, 2, "wait", "wait", 110, 5, "\"before\":\"gemm\"");
+  span(0, 3, "wait", "wait", 100, 8, "\"before\":\"all_reduce over data\"");
+  span(0, 3, "all_reduce over data", "communication", 108, 7,
+       "\"part\":\"backward\"");
+  span(0, 4, "upload x", "compute", 100, 2, "\"part\":\"forward\"");
+  Expected<RunTrace> trace = read();
+  ASSERT_TRUE(bool(trace)) << toString(trace.takeError());
+  EXPECT_EQ(trace->workers,
+            (std::vector<std::string>{"stream of device 0: compute",
+                                      "stream of device 0: communication"}));
+  EXPECT_TRUE(trace->isOfStreams());
+  EXPECT_EQ(trace->getNumWorkers(/*isBeside=*/false), 1u);
+  // Neither copies nor the wait of the communication.
+  ASSERT_EQ(trace->steps[0].spans.size(), 3u);
+  EXPECT_EQ(trace->steps[0].spans[2].kind, RunSpan::Kind::Communication);
+}
+
 TEST_F(RunTraceTest, SaysWhatIsMissing) {
   process(0);
   step(0, "step 4, failed", 400, 50);

@@ -5,6 +5,7 @@
 #include "backends/cuda/MeasureGpu.h"
 #include "backends/cuda/TuneGemms.h"
 #include "exec/Arrays.h"
+#include "exec/DescribeSteps.h"
 #include "exec/Shards.h"
 #include "init/Initialization.h"
 
@@ -31,6 +32,9 @@ absl::Status CudaExecutor::fail(const absl::Status &status) {
   if (status.ok() || !failure.ok())
     return status;
   failure = status;
+  for (const Running &run : running)
+    if (recorder && run.tracedRun >= 0)
+      recorder->fail(run.tracedRun, &run == &running.front());
   if (collectives)
     collectives->abort();
   if (!cudaOptions.store)
@@ -577,12 +581,16 @@ absl::Status CudaExecutor::submit(absl::string_view name,
     return s;
   Clock::time_point start = Clock::now();
   // Its last run has been awaited, so the host may write the batch.
-  Batch &batch = batches[nextBatch];
-  if (absl::Status s = fail(stage(*number, inputs, batch)); !s.ok())
+  if (absl::Status s = fail(stage(*number, inputs, batches[nextBatch]));
+      !s.ok())
     return s;
-  if (absl::Status s = fail(begin(*number, batch)); !s.ok())
+  if (recorder)
+    recorder->trace().add("inputs and results", "inputs to devices", start,
+                          Clock::now());
+  Running run{nextBatch, *number, start};
+  if (absl::Status s = fail(begin(run)); !s.ok())
     return s;
-  running.push_back({nextBatch, *number, start});
+  running.push_back(std::move(run));
   nextBatch = (nextBatch + 1) % numBatches;
   return absl::OkStatus();
 }
@@ -621,17 +629,39 @@ absl::Status CudaExecutor::stage(size_t number, const NamedArrays &inputs,
              : absl::OkStatus();
 }
 
-absl::Status CudaExecutor::begin(size_t number, Batch &batch) {
-  NvtxRange range(hardware->nvtx.get(), nameOf(number));
-  std::vector<size_t> order = {number};
+absl::Status CudaExecutor::begin(Running &run) {
+  NvtxRange range(hardware->nvtx.get(), nameOf(run.program));
   if (std::optional<size_t> rounding = parameters.takeRounding())
-    order.insert(order.begin(), *rounding);
+    run.order.push_back(*rounding);
+  run.order.push_back(run.program);
+  if (!recorder || !recorder->trace().isRecording())
+    return issue(run);
+  // Where recording begins, or nothing is in flight anyway.
+  const bool mayWait = running.empty() || running.back().tracedRun < 0;
+  if (mayWait && recorder->needsClocks()) {
+    for (const Running &before : running)
+      if (absl::Status s = waitFor(before); !s.ok())
+        return s;
+    if (absl::Status s = recorder->readClocks(cudaOptions.deadline); !s.ok())
+      return s;
+  }
+  run.tracedRun = recorder->begin(run.order);
+  absl::Status status = issue(run);
+  if (!status.ok())
+    recorder->fail(run.tracedRun, running.empty());
+  return status;
+}
+
+absl::Status CudaExecutor::issue(const Running &run) {
+  Batch &batch = batches[run.batch];
+  const bool isTraced = run.tracedRun >= 0;
   if (absl::Status s = hardware->gpus[0]->context->makeCurrent(); !s.ok())
     return s;
   if (cudaOptions.serialize)
-    for (size_t program : order)
+    for (size_t program : run.order)
       if (absl::Status s = programs[program]->runSerialized(
-              batch.memory, cudaOptions.deadline);
+              batch.memory, cudaOptions.deadline,
+              isTraced ? &recorder->times(run.batch, program) : nullptr);
           !s.ok())
         return s;
   for (size_t i = 0; i < hardware->gpus.size(); ++i) {
@@ -639,11 +669,14 @@ absl::Status CudaExecutor::begin(size_t number, Batch &batch) {
       if (absl::Status s = hardware->gpus[i]->context->makeCurrent(); !s.ok())
         return s;
     if (!cudaOptions.serialize)
-      for (size_t program : order)
-        if (absl::Status s =
-                batch.graphs[program][i].launch(*hardware->gpus[i]->main);
+      for (size_t program : run.order) {
+        const std::vector<Graph> &graphs =
+            isTraced ? recorder->graphs(run.batch, program)
+                     : batch.graphs[program];
+        if (absl::Status s = graphs[i].launch(*hardware->gpus[i]->main);
             !s.ok())
           return s;
+      }
     if (absl::Status s = batch.done[i].record(*hardware->gpus[i]->main);
         !s.ok())
       return s;
@@ -663,22 +696,33 @@ absl::StatusOr<RunResult> CudaExecutor::await() {
   return result;
 }
 
-absl::StatusOr<RunResult> CudaExecutor::finish(const Running &run) {
-  const Batch &batch = batches[run.batch];
-  int rank = spec.rankOfResults(run.program);
-  const ProgramSpec &program = spec.ranks()[rank].programs[run.program];
+absl::Status CudaExecutor::waitFor(const Running &run) {
   for (size_t i = 0; i < hardware->gpus.size(); ++i) {
     if (absl::Status s = hardware->gpus[i]->context->makeCurrent(); !s.ok())
       return s;
-    if (absl::Status s = batch.done[i].wait(
+    if (absl::Status s = batches[run.batch].done[i].wait(
             cudaOptions.deadline,
-            absl::StrCat("a run of \"", program.name, "\" on ",
+            absl::StrCat("a run of \"", nameOf(run.program), "\" on ",
                          hardware->gpus[i]->context->name(),
                          " (run it with --serialize to learn where)"),
             [&] { return collectives->check(); });
         !s.ok())
       return s;
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RunResult> CudaExecutor::finish(const Running &run) {
+  const Batch &batch = batches[run.batch];
+  int rank = spec.rankOfResults(run.program);
+  const ProgramSpec &program = spec.ranks()[rank].programs[run.program];
+  if (absl::Status s = waitFor(run); !s.ok())
+    return s;
+  if (run.tracedRun >= 0)
+    if (absl::Status s = recorder->end(run.batch, run.order, run.tracedRun);
+        !s.ok())
+      return s;
+  const Clock::time_point gathering = Clock::now();
   std::vector<HostArray> arrays =
       host.gather(run.program, batch.memory.host.data());
   RunResult result;
@@ -692,9 +736,32 @@ absl::StatusOr<RunResult> CudaExecutor::finish(const Running &run) {
   }
   result.wireBytes = programs[run.program]->wireBytes();
   result.communicationSeconds = std::numeric_limits<double>::quiet_NaN();
-  result.seconds =
-      std::chrono::duration<double>(Clock::now() - run.start).count();
+  const Clock::time_point end = Clock::now();
+  result.seconds = std::chrono::duration<double>(end - run.start).count();
+  if (recorder)
+    recorder->trace().add("inputs and results", "results from devices",
+                          gathering, end);
   return result;
+}
+
+absl::Status CudaExecutor::setTrace(Trace *trace) {
+  // After a failure graphs may run that are freed here; nothing is recorded.
+  if (!failure.ok())
+    return trace ? failure : absl::OkStatus();
+  if (inFlight() > 0)
+    return absl::FailedPreconditionError("runs are in flight");
+  if (trace && !trace->internals().workers.empty())
+    return absl::FailedPreconditionError("a trace is of one executor");
+  recorder.reset();
+  if (!trace)
+    return absl::OkStatus();
+  std::vector<const BatchMemory *> memories;
+  for (const Batch &batch : batches)
+    memories.push_back(&batch.memory);
+  return fail(keep(TraceRecorder::create(*set, programs, std::move(memories),
+                                         !cudaOptions.serialize,
+                                         describePlan(spec), *trace),
+                   recorder));
 }
 
 //===----------------------------------------------------------------------===//

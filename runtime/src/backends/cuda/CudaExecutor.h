@@ -6,6 +6,7 @@
 #include "backends/cuda/LocalGpus.h"
 #include "backends/cuda/PinnedMemory.h"
 #include "backends/cuda/Program.h"
+#include "backends/cuda/TraceRecorder.h"
 #include "base/UsableCpus.h"
 #include "exec/ParameterState.h"
 #include "exec/ShardExchange.h"
@@ -60,6 +61,7 @@ public:
   absl::StatusOr<RunResult> await() override;
   int inFlight() const override { return running.size(); }
   int maxInFlight() const override { return numBatches; }
+  absl::Status setTrace(Trace *trace) override;
 
   /// Seconds of each command of a program alone (Program::timeAlone); 0 for
   /// those that begin a loop. Nothing may be in flight. Parameters and states
@@ -99,6 +101,9 @@ private:
     int batch;
     size_t program;
     Clock::time_point start;
+    /// With the rounding of parameters before it.
+    std::vector<size_t> order = {};
+    int32_t tracedRun = -1; ///< Negative: it is not recorded.
   };
 
   /// Of inputs on GPUs beside the arenas, of a device; rounded up.
@@ -116,7 +121,11 @@ private:
   absl::Status warmUp();
   absl::Status captureBatches();
   absl::Status stage(size_t program, const NamedArrays &inputs, Batch &batch);
-  absl::Status begin(size_t program, Batch &batch);
+  /// Fills in what `run` does not know yet, and launches it.
+  absl::Status begin(Running &run);
+  absl::Status issue(const Running &run);
+  /// Until the run has ended on all GPUs.
+  absl::Status waitFor(const Running &run);
   absl::StatusOr<RunResult> finish(const Running &run);
   /// Ends all work after an error, since no peer can continue, and tells the
   /// other processes. Returns `status`, with the rank in front of it.
@@ -150,6 +159,7 @@ private:
   std::unique_ptr<DeviceSet> set;
   std::vector<std::unique_ptr<Program>> programs;
   std::vector<Batch> batches;
+  std::unique_ptr<TraceRecorder> recorder; ///< Null: there is no trace.
   int nextBatch = 0;
   uint64_t gemmScratchBytes = 0; ///< Of a device.
   /// Of a device: the runs of the longest loop, or the microbatches.

@@ -51,7 +51,9 @@ inline constexpr int CU_JIT_ERROR_LOG_BUFFER = 5;
 inline constexpr int CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6;
 // Flags.
 inline constexpr unsigned CU_STREAM_NON_BLOCKING = 1;
+inline constexpr unsigned CU_EVENT_DEFAULT = 0;
 inline constexpr unsigned CU_EVENT_DISABLE_TIMING = 2;
+inline constexpr unsigned CU_EVENT_RECORD_EXTERNAL = 1;
 inline constexpr unsigned CU_MEMHOSTALLOC_PORTABLE = 1;
 // CUstreamCaptureMode.
 inline constexpr int CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1;
@@ -125,7 +127,10 @@ public:
   CUresult (*eventCreate)(CUevent *event, unsigned flags);
   CUresult (*eventDestroy)(CUevent event);
   CUresult (*eventRecord)(CUevent event, CUstream stream);
+  CUresult (*eventRecordWithFlags)(CUevent event, CUstream stream,
+                                   unsigned flags);
   CUresult (*eventQuery)(CUevent event);
+  CUresult (*eventElapsedTime)(float *milliseconds, CUevent from, CUevent to);
   CUresult (*graphInstantiate)(CUgraphExec *executable, CUgraph graph,
                                unsigned long long flags);
   CUresult (*graphLaunch)(CUgraphExec executable, CUstream stream);

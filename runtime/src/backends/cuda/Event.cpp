@@ -5,19 +5,20 @@
 #include "backends/cuda/Stream.h"
 
 #include <chrono>
+#include <cmath>
 #include <thread>
 
 using namespace shardc::rt;
 using namespace shardc::rt::cuda;
 
-absl::StatusOr<Event> Event::create(const cuda::Context &context) {
+absl::StatusOr<Event> Event::create(const cuda::Context &context,
+                                    unsigned flags) {
   if (absl::Status s = context.makeCurrent(); !s.ok())
     return s;
   Event event(context);
   CUevent raw = nullptr;
-  if (absl::Status s = context.check(
-          context.driver().eventCreate(&raw, CU_EVENT_DISABLE_TIMING),
-          "cuEventCreate");
+  if (absl::Status s = context.check(context.driver().eventCreate(&raw, flags),
+                                     "cuEventCreate");
       !s.ok())
     return s;
   event.owned = {context, raw};
@@ -27,6 +28,23 @@ absl::StatusOr<Event> Event::create(const cuda::Context &context) {
 absl::Status Event::record(const Stream &stream) {
   return context->check(context->driver().eventRecord(get(), stream.get()),
                         "cuEventRecord");
+}
+
+absl::Status Event::recordInGraph(const Stream &stream) {
+  return context->check(context->driver().eventRecordWithFlags(
+                            get(), stream.get(), CU_EVENT_RECORD_EXTERNAL),
+                        "cuEventRecordWithFlags");
+}
+
+absl::StatusOr<int64_t> Event::timeSince(const Event &from) const {
+  float milliseconds = 0;
+  if (absl::Status s = context->check(
+          context->driver().eventElapsedTime(&milliseconds, from.get(), get()),
+          "cuEventElapsedTime");
+      !s.ok())
+    return s;
+  constexpr double nanoseconds = 1e6;
+  return std::llround(milliseconds * nanoseconds);
 }
 
 absl::Status Event::wait(absl::Duration deadline, absl::string_view what,

@@ -3,6 +3,7 @@
 #include "backends/cuda/Program.h"
 
 #include "backends/cuda/TimeIssued.h"
+#include "exec/DescribeSteps.h"
 #include "plan/Accesses.h"
 
 #include <algorithm>
@@ -294,12 +295,13 @@ absl::Status Program::enter(const Gpu &gpu) const {
   return set.gpus.size() > 1 ? gpu.context->makeCurrent() : absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<Graph>> Program::capture(const BatchMemory &batch) {
+absl::StatusOr<std::vector<Graph>> Program::capture(const BatchMemory &batch,
+                                                    CommandTimes *times) {
   std::vector<const Stream *> mains;
   for (const std::unique_ptr<Gpu> &gpu : set.gpus)
     mains.push_back(gpu->main.get());
   absl::StatusOr<std::vector<Graph>> graphs =
-      Graph::capture(mains, [&] { return issueAll(batch); });
+      Graph::capture(mains, [&] { return issueAll(batch, times); });
   if (!graphs.ok())
     return absl::Status(graphs.status().code(),
                         absl::StrCat("capturing program \"", programOf(0).name,
@@ -308,9 +310,10 @@ absl::StatusOr<std::vector<Graph>> Program::capture(const BatchMemory &batch) {
 }
 
 absl::Status Program::runSerialized(const BatchMemory &batch,
-                                    absl::Duration deadline) {
+                                    absl::Duration deadline,
+                                    CommandTimes *times) {
   serialized = deadline;
-  absl::Status status = issueAll(batch);
+  absl::Status status = issueAll(batch, times);
   serialized.reset();
   return status;
 }
@@ -323,7 +326,7 @@ absl::StatusOr<double> Program::timeAlone(uint32_t command, int repeats,
       repeats,
       [&] {
         isRecorded[0].assign(programOf(0).commands.size(), false);
-        return annotate(issueStep({PipelineStep{at}}, batch), at);
+        return annotate(issueStep({PipelineStep{at}}, batch, nullptr), at);
       },
       [&] { return annotate(waitForAll(deadline), at); });
 }
@@ -345,13 +348,16 @@ absl::Status Program::waitForAll(absl::Duration deadline) {
   return absl::OkStatus();
 }
 
-absl::Status Program::issueAll(const BatchMemory &batch) {
+absl::Status Program::issueAll(const BatchMemory &batch, CommandTimes *times) {
   for (std::vector<bool> &ofRank : isRecorded)
     ofRank.assign(ofRank.size(), false);
   // A run starts on all streams of a GPU when its main one is there.
   for (size_t gpu = 0; gpu < ends.size(); ++gpu) {
     if (absl::Status s = enter(*set.gpus[gpu]); !s.ok())
       return s;
+    if (times)
+      if (absl::Status s = times->beginRun(gpu); !s.ok())
+        return s;
     Event &begin = ends[gpu].begin[0];
     if (absl::Status s = begin.record(*set.gpus[gpu]->main); !s.ok())
       return s;
@@ -360,7 +366,8 @@ absl::Status Program::issueAll(const BatchMemory &batch) {
         return s;
   }
   for (const Step &step : steps)
-    if (absl::Status s = annotate(issueStep(step, batch), step.commands[0]);
+    if (absl::Status s =
+            annotate(issueStep(step, batch, times), step.commands[0]);
         !s.ok())
       return s;
   // And ends there when all are there.
@@ -374,21 +381,27 @@ absl::Status Program::issueAll(const BatchMemory &batch) {
       if (absl::Status s = set.gpus[gpu]->main->waitFor(of.ends[i]); !s.ok())
         return s;
     }
+    if (times)
+      if (absl::Status s = times->endRun(gpu); !s.ok())
+        return s;
   }
   return absl::OkStatus();
 }
 
-absl::Status Program::issueStep(const Step &step, const BatchMemory &batch) {
+absl::Status Program::issueStep(const Step &step, const BatchMemory &batch,
+                                CommandTimes *times) {
   RankCommand first = step.commands[0];
   NvtxRange range(set.nvtx, set.nvtx ? describe(first) : std::string());
   auto streamOf = [&](RankCommand at, size_t i) -> const Stream & {
     return devices[at.rank][i]->stream(commandAt(at).stream);
   };
+  bool waits = false;
   for (RankCommand at : step.commands)
     for (uint32_t other : commandAt(at).after) {
       // In the first run of a loop there is nothing of the run before.
       if (!isRecorded[at.rank][other])
         continue;
+      waits = true;
       for (size_t i = 0; i < devices[at.rank].size(); ++i) {
         if (absl::Status s = enter(*devices[at.rank][i]->gpu); !s.ok())
           return s;
@@ -398,10 +411,29 @@ absl::Status Program::issueStep(const Step &step, const BatchMemory &batch) {
           return s;
       }
     }
+  std::vector<const Stream *> streams;
+  for (const Device *device : devicesOf(step.commands))
+    streams.push_back(&device->stream(commandAt(first).stream));
+  // Once for each: devices of a GPU share the one of communication.
+  auto onStreams = [&](auto call) {
+    int32_t position = 0;
+    for (size_t i = 0; times && i < streams.size(); ++i) {
+      if (i > 0 && streams[i] == streams[i - 1])
+        continue;
+      if (set.gpus.size() > 1)
+        if (absl::Status s = streams[i]->context().makeCurrent(); !s.ok())
+          return s;
+      if (absl::Status s = call(*streams[i], position++); !s.ok())
+        return s;
+    }
+    return absl::OkStatus();
+  };
+  if (absl::Status s = onStreams([&](const Stream &stream, int32_t) {
+        return times->begin(stream, waits);
+      });
+      !s.ok())
+    return s;
   if (isCommunication(commandAt(first))) {
-    std::vector<const Stream *> streams;
-    for (const Device *device : devicesOf(step.commands))
-      streams.push_back(&device->stream(commandAt(first).stream));
     const auto &ofRuns = collectives[keyOf(first)];
     if (absl::Status s =
             ofRuns[ofRuns.size() > 1 ? step.run : 0]->issue(streams);
@@ -431,7 +463,92 @@ absl::Status Program::issueStep(const Step &step, const BatchMemory &batch) {
         return s;
     }
   }
+  // Others do not wait for this.
+  return onStreams([&](const Stream &stream, int32_t position) {
+    return times->end(stream, numberOf(step), step.run, position);
+  });
+}
+
+absl::Status Program::reserve(CommandTimes &times) const {
+  for (size_t gpu = 0; gpu < set.gpus.size(); ++gpu) {
+    size_t commands = 0;
+    for (const Step &step : steps)
+      for (const Device *device : devicesOf(step.commands))
+        commands += device->gpu == set.gpus[gpu].get();
+    if (absl::Status s = times.reserve(gpu, commands); !s.ok())
+      return s;
+  }
   return absl::OkStatus();
+}
+
+TracedStep
+Program::describeStep(const Step &step,
+                      absl::Span<const std::vector<uint64_t>> use) const {
+  // With a pipeline, one of a rank of this process.
+  RankCommand shown = step.commands[0];
+  for (RankCommand at : step.commands)
+    if (devices[shown.rank].empty())
+      shown = at;
+  const Command &command = commandAt(shown);
+  TracedStep traced = rt::describeCommand(set.plan.ranks()[shown.rank],
+                                          programOf(shown.rank), command);
+  // Messages are named by their receivers.
+  if (std::holds_alternative<SendCommand>(
+          commandAt(step.commands[0]).operation))
+    for (size_t i = 0; i < step.commands.size(); i += 2)
+      traced.name = absl::StrCat(
+          i == 0 ? "" : absl::StrCat(traced.name, ", "), "send to stage rank ",
+          operationAt<SendCommand>(step.commands[i]).peer);
+  const std::vector<const Device *> members = devicesOf(step.commands);
+  // Those that share a stream have one span.
+  const Stream *last = nullptr;
+  for (const Device *device : members) {
+    const Stream *stream = &device->stream(command.stream);
+    if (stream != last)
+      traced.devices.emplace_back();
+    traced.devices.back().push_back(device->number);
+    last = stream;
+  }
+  for (RankCommand at : step.commands) {
+    const PlanSpec &rank = set.plan.ranks()[at.rank];
+    for (const Access &access :
+         accessesOf(rank, programOf(at.rank), commandAt(at), /*runs=*/1))
+      traced.bytes +=
+          (access.bytes.end - access.bytes.begin) * devices[at.rank].size();
+    traced.wireBytes = std::max(traced.wireBytes, sentBytes(at));
+  }
+  if (auto *gemm = std::get_if<GemmCommand>(&command.operation))
+    traced.flops =
+        2.0 * gemm->batch * gemm->m * gemm->n * gemm->k * members.size();
+  if (auto *launch = std::get_if<LaunchCommand>(&command.operation))
+    traced.flops = double(launch->matmulFlops) * members.size();
+  traced.rank = set.plan.pipeline ? shown.rank : -1;
+  traced.arenaBytes = use[shown.rank][shown.command];
+  return traced;
+}
+
+TracedProgram Program::describeSteps() const {
+  TracedProgram traced;
+  traced.name = programOf(0).name;
+  std::vector<std::vector<uint64_t>> use;
+  for (size_t rank = 0; rank < devices.size(); ++rank)
+    use.push_back(arenaUse(set.plan.ranks()[rank], programOf(rank)));
+  // The latest step that a command was in.
+  std::map<Key, std::pair<uint32_t, int32_t>> issued;
+  for (const Step &step : steps) {
+    TracedStep &one = traced.steps.emplace_back(describeStep(step, use));
+    const uint32_t number = numberOf(step);
+    if (one.kind == TracedStep::Kind::Communication)
+      one.startedAt = one.waitedAt = number;
+    for (RankCommand at : step.commands)
+      for (uint32_t other : commandAt(at).after)
+        if (auto found = issued.find({at.rank, other}); found != issued.end())
+          one.after.push_back(found->second);
+    for (RankCommand at : step.commands)
+      issued[keyOf(at)] = {number, static_cast<int32_t>(step.run)};
+  }
+  traced.spansPerRun = steps.size();
+  return traced;
 }
 
 const StagedInputs &Program::stagedOn(const Gpu &gpu,

@@ -16,6 +16,7 @@
 #define SHARDC_RT_SRC_BACKENDS_CUDA_PROGRAM_H
 
 #include "backends/cuda/Collectives.h"
+#include "backends/cuda/CommandTimes.h"
 #include "backends/cuda/Device.h"
 #include "backends/cuda/Gemm.h"
 #include "backends/cuda/Graph.h"
@@ -58,14 +59,21 @@ public:
   uint64_t wireBytes() const { return wireSize; }
 
   /// A run as one graph for each GPU, which begins and ends on its main stream.
-  /// Inputs and results are in `batch`, which outlives it.
+  /// Inputs and results are in `batch`, which outlives it. With `times`, which
+  /// also do, runs record events between commands.
   [[nodiscard]] absl::StatusOr<std::vector<Graph>>
-  capture(const BatchMemory &batch);
+  capture(const BatchMemory &batch, CommandTimes *times = nullptr);
+  /// Makes the events of a run, before it is captured or issued.
+  [[nodiscard]] absl::Status reserve(CommandTimes &times) const;
 
   /// Runs it on its streams, one command after the other, and waits at most
   /// `deadline` for each: errors name the command in which they happened.
   [[nodiscard]] absl::Status runSerialized(const BatchMemory &batch,
-                                           absl::Duration deadline);
+                                           absl::Duration deadline,
+                                           CommandTimes *times = nullptr);
+
+  /// Its steps in the words of a trace, one for each run of a loop.
+  TracedProgram describeSteps() const;
 
   /// Seconds of `command` alone, on all devices of this process: the mean of
   /// `repeats` that are issued one behind the other. It computes from the
@@ -106,8 +114,12 @@ private:
   absl::Status prepareCollective(const Step &step);
   absl::Status prepareTransfers(const PipelineStep &commands);
   absl::Status prepareEvents();
-  absl::Status issueAll(const BatchMemory &batch);
-  absl::Status issueStep(const Step &step, const BatchMemory &batch);
+  absl::Status issueAll(const BatchMemory &batch, CommandTimes *times);
+  absl::Status issueStep(const Step &step, const BatchMemory &batch,
+                         CommandTimes *times);
+  /// `use` is that of arenas (DescribeSteps.h), by rank and command.
+  TracedStep describeStep(const Step &step,
+                          absl::Span<const std::vector<uint64_t>> use) const;
   absl::Status waitForAll(absl::Duration deadline);
   absl::Status issueOn(const Device &device, uint32_t command, int64_t run,
                        const BatchMemory &batch);
@@ -119,6 +131,8 @@ private:
   CUdeviceptr address(const Device &device, uint32_t buffer, int64_t run) const;
   /// "launch of shardc_map_3, model.mlir:7:5".
   std::string describe(RankCommand at) const;
+  /// Its position among `steps`.
+  uint32_t numberOf(const Step &step) const { return &step - steps.data(); }
   absl::Status annotate(const absl::Status &status, RankCommand at) const;
 
   const DeviceSet &set;
