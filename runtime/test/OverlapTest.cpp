@@ -130,6 +130,36 @@ TEST(OverlapTest, DevicesComputeBetweenStartAndFinish) {
     }
 }
 
+// After an error between processes nobody knows where the others are: no
+// program is run any more, whichever it was in.
+TEST(OverlapTest, NothingRunsAfterAnErrorBetweenProcesses) {
+  auto plan = Plan::parse(makePlan(2, [](fb::PlanT &plan) {
+    auto program = std::make_unique<fb::ProgramT>(*plan.programs[0]);
+    program->name = "evaluate";
+    plan.programs.push_back(std::move(program));
+  }));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  runRanks(2, [&](ThreadTransport &transport) {
+    auto context = Context::create({1});
+    auto executor =
+        createCpuExecutor(**context, *plan, ExecutorOptions(), &transport,
+                          createCollectivesBetweenProcesses(transport));
+    ASSERT_TRUE(executor.ok()) << executor.status();
+    ASSERT_TRUE((*executor)->initializeParameters().ok());
+    HostArray x(DType::F32, {12});
+    ASSERT_TRUE((*executor)->step({{"x", x.view()}}).ok());
+    transport.failure = absl::UnavailableError("a peer has gone");
+    absl::Status first =
+        (*executor)->run("evaluate", {{"x", x.view()}}).status();
+    EXPECT_EQ(first.code(), absl::StatusCode::kUnavailable) << first;
+    transport.failure = absl::OkStatus();
+    const int sent = transport.numSent;
+    for (const char *program : {"train_step", "evaluate"})
+      EXPECT_EQ((*executor)->run(program, {{"x", x.view()}}).status(), first);
+    EXPECT_EQ(transport.numSent, sent);
+  });
+}
+
 // MPI moves messages while it is called: worker 0 does so while a launch runs
 // below a collective, and never while nothing is in flight.
 TEST(OverlapTest, MessagesMoveWhileDevicesCompute) {

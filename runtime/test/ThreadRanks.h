@@ -34,6 +34,7 @@ public:
   bool areOnOneHost = false;
   int numSent = 0, numReceived = 0, inFlight = 0, numProgressed = 0;
   uint64_t bytesSent = 0;
+  absl::Status failure; ///< Of messages from now on, all of which arrive.
 
   bool isOnOneHost() const override { return areOnOneHost; }
 
@@ -67,7 +68,7 @@ private:
       from.pop_front();
     }
     --inFlight;
-    return absl::OkStatus();
+    return failure;
   }
 
   void advance() override {

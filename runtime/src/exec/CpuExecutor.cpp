@@ -122,6 +122,8 @@ private:
 
   Context &context;
   Trace *trace = nullptr;
+  /// The first error between processes, after which nothing can be run.
+  absl::Status failure;
   std::shared_ptr<const Plan> ownPlan;
   const PlanSpec &spec;
   ExecutorOptions options;
@@ -578,6 +580,12 @@ absl::Status CpuExecutor::fail(size_t program,
     counters.trace->endRun(counters.tracedRun, /*failed=*/true);
   parameters.noteFailure(program,
                          absl::StrCat("failed midway (", error.message(), ")"));
+  // Nobody knows any more which messages others wait for.
+  if (processes.transport()) {
+    failure = error;
+    if (store())
+      store()->fail(error);
+  }
   return error;
 }
 
@@ -589,6 +597,8 @@ std::string CpuExecutor::describeRun() const {
 absl::Status CpuExecutor::submit(absl::string_view name,
                                  const NamedArrays &inputs) {
   using Clock = std::chrono::steady_clock;
+  if (!failure.ok())
+    return failure;
   if (result)
     return absl::FailedPreconditionError("the run before was not awaited");
   absl::StatusOr<size_t> number = findProgram(spec, name);
@@ -611,8 +621,13 @@ absl::Status CpuExecutor::submit(absl::string_view name,
   std::optional<size_t> rounding = parameters.takeRounding();
   Clock::time_point scattering, scattered;
   running = &program;
-  if (rounding)
+  if (rounding) {
     programs[*rounding]->run(pool, counters);
+    if (absl::Status error = programs[*rounding]->takeError(); !error.ok()) {
+      running = nullptr;
+      return fail(*number, counters, error);
+    }
+  }
   scattering = Clock::now();
   // Neighbouring devices together, as in the steps; a few of them at once, if
   // they get little.
@@ -637,10 +652,7 @@ absl::Status CpuExecutor::submit(absl::string_view name,
   program.run(pool, counters);
   running = nullptr;
   Clock::time_point gathering = Clock::now();
-  absl::Status error =
-      rounding ? programs[*rounding]->takeError() : absl::OkStatus();
-  error.Update(program.takeError());
-  if (!error.ok())
+  if (absl::Status error = program.takeError(); !error.ok())
     return fail(*number, counters, error);
 
   if (counters.measures) {

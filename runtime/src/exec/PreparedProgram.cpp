@@ -548,9 +548,7 @@ void PreparedProgram::run(WorkerPool &pool, Counters &counters) {
 absl::Status PreparedProgram::takeError() {
   std::lock_guard<std::mutex> lock(errorMutex);
   absl::Status taken = error;
-  if (!transport) {
-    error = absl::OkStatus();
-    hasError = false;
-  }
+  error = absl::OkStatus();
+  hasError = false;
   return taken;
 }
