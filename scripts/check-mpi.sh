@@ -194,6 +194,23 @@ expect 'srun without PMIx' 9 'expected srun --mpi=pmix' \
 expect 'torchrun' 1 'mpirun -n 2' \
   env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 "${run[@]}"
 
+# Four processes are measured as four devices, and estimates use the times.
+expect 'processes are measured' 0 'machine.json: GEMMs of f32' \
+  mpirun -n 4 shardc-run --measure-machine=machine.json
+shardc-gen --layers=64,32,10 --batch-size=96 --strategy=fsdp+tp \
+  --mesh=data=2,model=2 -o measured.mlir
+expect 'measured processes' 0 'Communication of train_step' \
+  shardc-compile measured.mlir --report=comm --machine=machine.json
+grep -q 'estimated on 4 processes: ' said || fail 'no estimate on processes'
+cases=$((cases + 1))
+for kind in all_reduce all_gather reduce_scatter all_to_all collective_permute; do
+  for group in devices=2 devices=2,apart=2 devices=4; do
+    tr -d ' \n' <machine.json |
+      grep -qE "\"$kind\":\{([^}]*\},)*\"$group\":\{\"[0-9]+\":[0-9.e-]+,[^}]*\}" ||
+      fail "no times of $kind in groups of $group"
+  done
+done
+
 # lose SIGNAL CODE TEXT: of three processes that train, one gets a signal, and
 # the others name it. mpirun ends with the code of the first that ends.
 lose() {

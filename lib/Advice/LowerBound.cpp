@@ -263,8 +263,9 @@ std::vector<int64_t> shardc::getStagesOfLayers(ModuleOp imported) {
 
 LowerBound shardc::getLowerBound(ModuleOp source, const ModelFacts &facts,
                                  const Candidate &candidate,
-                                 const Machine &machine, bool isNarrow,
+                                 const Machine &given, bool isNarrow,
                                  ArrayRef<int64_t> stagesOfLayers) {
+  const Machine machine = given.withFastestLinks();
   LowerBound bound;
   MeshOp mesh = *source.getOps<MeshOp>().begin();
   double devices = mesh.getNumDevices();

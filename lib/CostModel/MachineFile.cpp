@@ -3,6 +3,7 @@
 #include "shardc/CostModel/MachineModel.h"
 #include "shardc/Support/InputFiles.h"
 #include "shardc/Support/JsonReader.h"
+#include "shardc/Support/MeshSpec.h"
 #include "shardc/Support/Suggest.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -41,6 +42,7 @@ static const T *findByName(ArrayRef<T> entries, StringRef name) {
 static constexpr double leastBytes = 1, mostBytes = 1e18;
 static constexpr double leastRate = 1, mostRate = 1e24;
 static constexpr double mostLatency = 1e6, mostDevices = 1e6;
+static constexpr double leastSeconds = 1e-12;
 static constexpr double mostWorkers = 1e6, mostLanes = 1024, mostTerms = 1e6;
 static constexpr uint64_t maxMachineBytes = uint64_t(1) << 24;
 
@@ -59,7 +61,8 @@ public:
     if (!renameKeys(root) ||
         !fields.checkKeys(root, "",
                           {"name", "source", "device", "shared", "computer",
-                           "f32_gemms", "default_link", "axes", "hosts"}))
+                           "f32_gemms", "default_link", "axes", "hosts",
+                           "collectives"}))
       return false;
     const json::Value *device = fields.getRequired(root, "", "device");
     if (!device || !readDevice(*device, machine))
@@ -70,7 +73,8 @@ public:
            fields.readBool(root, "shared", machine.isShared) &&
            readComputer(root, machine) && readGemms(root, machine) &&
            readDefaultLink(root, !device->getAsString(), machine) &&
-           readAxes(root, machine) && readHosts(root, machine);
+           readAxes(root, machine) && readHosts(root, machine) &&
+           readCollectives(root, machine);
   }
 
   Error takeError() const { return fields.takeError(); }
@@ -263,6 +267,85 @@ private:
                              mostRate, link.bytesPerSecond) &&
            fields.readNumber(*object, path, "latency_seconds", 0, mostLatency,
                              link.latencySeconds);
+  }
+
+  /// Reads seconds by kind, group and bytes.
+  bool readCollectives(const json::Object &root, Machine &machine) {
+    const json::Value *value = root.get("collectives");
+    if (!value)
+      return true;
+    const json::Object *kinds = fields.asObject(*value, "collectives");
+    if (!kinds)
+      return false;
+    if (machine.isShared)
+      return fields.fail("collectives",
+                         "expected none: those of virtual devices read and "
+                         "write memory, whose rates 'computer' has");
+    std::vector<std::string> names;
+    for (unsigned kind = 0; kind <= getMaxEnumValForCollectiveKind(); ++kind)
+      if (auto known = symbolizeCollectiveKind(kind))
+        names.push_back(stringifyCollectiveKind(*known).str());
+    if (!fields.checkKeys(*kinds, "collectives", names))
+      return false;
+    for (const std::string &name : JsonReader::getKeys(*kinds)) {
+      std::string path = "collectives." + name;
+      const json::Object *groups = fields.asObject(*kinds->get(name), path);
+      if (!groups)
+        return false;
+      for (const std::string &group : JsonReader::getKeys(*groups)) {
+        MeasuredCollective measured{*symbolizeCollectiveKind(name), 0, 1, {}};
+        if (!readGroup(group, path, measured) ||
+            !readSeconds(*groups->get(group), path + "." + group,
+                         measured.seconds))
+          return false;
+        machine.collectives.push_back(std::move(measured));
+      }
+    }
+    return true;
+  }
+
+  /// Reads "devices=4,apart=2".
+  bool readGroup(const std::string &text, StringRef path,
+                 MeasuredCollective &measured) {
+    std::string error;
+    std::optional<MeshSpec> spec = parseMeshSpec(text, error);
+    bool isGroup = spec && (spec->size() == 1 || spec->size() == 2) &&
+                   (*spec)[0].first == "devices" && (*spec)[0].second > 1 &&
+                   (spec->size() == 1 || (*spec)[1].first == "apart");
+    if (!isGroup)
+      return fields.fail(path, "expected groups such as \"devices=4\" or "
+                               "\"devices=4,apart=2\", of at least two "
+                               "devices, found '" +
+                                   text + "'");
+    measured.devices = (*spec)[0].second;
+    measured.apart = spec->size() == 2 ? (*spec)[1].second : 1;
+    return true;
+  }
+
+  /// Reads seconds by bytes.
+  bool readSeconds(const json::Value &value, StringRef path,
+                   std::vector<std::pair<double, double>> &seconds) {
+    const json::Object *object = fields.asObject(value, path);
+    if (!object)
+      return false;
+    for (const std::string &key : JsonReader::getKeys(*object)) {
+      uint64_t bytes = 0;
+      if (StringRef(key).getAsInteger(10, bytes) || bytes < 1 ||
+          static_cast<double>(bytes) > mostBytes)
+        return fields.fail(path, "expected numbers of bytes as keys, found '" +
+                                     key + "'");
+      auto &one = seconds.emplace_back(static_cast<double>(bytes), 0);
+      if (!fields.readNumber(*object, path, key, leastSeconds, mostLatency,
+                             one.second))
+        return false;
+    }
+    if (seconds.empty())
+      return fields.fail(path, "expected at least one time");
+    llvm::sort(seconds);
+    for (size_t i = 1; i < seconds.size(); ++i)
+      if (seconds[i].first == seconds[i - 1].first)
+        return fields.fail(path, "expected each number of bytes once");
+    return true;
   }
 
   bool readAxes(const json::Object &root, Machine &machine) {

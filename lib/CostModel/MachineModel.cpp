@@ -18,6 +18,61 @@ const Link &Machine::getLink(StringRef axis) const {
   return defaultLink;
 }
 
+double MeasuredCollective::getSeconds(double wireBytes) const {
+  auto above =
+      find_if(seconds, [&](const auto &one) { return one.first >= wireBytes; });
+  if (above == seconds.begin())
+    return above->second;
+  const auto &below = *std::prev(above);
+  if (above == seconds.end())
+    return below.second * wireBytes / below.first;
+  double part =
+      std::log(wireBytes / below.first) / std::log(above->first / below.first);
+  return below.second * std::pow(above->second / below.second, part);
+}
+
+const MeasuredCollective *Machine::findMeasured(CollectiveKind kind,
+                                                ArrayRef<LinkAxis> axes) const {
+  int64_t devices = 1, apart = 1;
+  for (const LinkAxis &axis : reverse(axes)) {
+    if (axis.size == 1)
+      continue;
+    if (devices > 1 && axis.apart != apart * devices)
+      return nullptr;
+    if (devices == 1)
+      apart = axis.apart;
+    devices *= axis.size;
+  }
+  auto getDistance = [&](const MeasuredCollective &one) {
+    return std::abs(std::log(static_cast<double>(one.apart) / apart));
+  };
+  const MeasuredCollective *nearest = nullptr;
+  for (const MeasuredCollective &one : collectives)
+    if (one.kind == kind && one.devices == devices &&
+        (!nearest || getDistance(one) < getDistance(*nearest)))
+      nearest = &one;
+  return nearest;
+}
+
+Machine Machine::withFastestLinks() const {
+  Machine fastest = *this;
+  if (collectives.empty())
+    return fastest;
+  double rate = 0;
+  for (const MeasuredCollective &one : collectives)
+    for (const auto &[bytes, seconds] : one.seconds)
+      rate = std::max(rate, bytes / seconds);
+  auto widen = [&](Link &link) {
+    link.bytesPerSecond = std::max(link.bytesPerSecond, rate);
+    link.latencySeconds = 0;
+  };
+  widen(fastest.defaultLink);
+  widen(fastest.hostLink);
+  for (auto &axis : fastest.axisLinks)
+    widen(axis.second);
+  return fastest;
+}
+
 double ComputerRates::getSecondsPerByte(double distance) const {
   auto above =
       find_if(memory, [&](const Memory &one) { return one.bytes >= distance; });
@@ -130,6 +185,8 @@ double shardc::getLatencySeconds(const Machine &machine, CollectiveKind kind,
 double shardc::getCollectiveSeconds(const Machine &machine, CollectiveKind kind,
                                     int64_t wireBytes,
                                     ArrayRef<LinkAxis> axes) {
+  if (const MeasuredCollective *measured = machine.findMeasured(kind, axes))
+    return measured->getSeconds(static_cast<double>(wireBytes));
   return getLatencySeconds(machine, kind, axes) +
          getWireSeconds(machine, wireBytes, axes);
 }

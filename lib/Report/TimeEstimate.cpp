@@ -170,9 +170,15 @@ double shardc::getCollectiveSeconds(const Machine &machine, Operation *op) {
   FailureOr<MeshOp> mesh = getMesh(op->getParentOfType<ModuleOp>());
   if (failed(mesh))
     return 0;
+  // Outermost first, whatever the order of a collective.
+  SmallVector<StringAttr> moved(getMovedAxes(op));
   SmallVector<LinkAxis> axes;
-  for (StringAttr axis : getMovedAxes(op))
-    axes.push_back({axis.getValue(), mesh->getAxisSize(axis.getValue())});
+  int64_t apart = mesh->getNumDevices();
+  for (auto axis : mesh->getAxes().getAsRange<MeshAxisAttr>()) {
+    apart /= axis.getSize();
+    if (llvm::is_contained(moved, axis.getName()))
+      axes.push_back({axis.getName().getValue(), axis.getSize(), apart});
+  }
   return getCollectiveSeconds(machine, cost->kind, cost->wireBytes, axes);
 }
 

@@ -3,13 +3,13 @@
 // Measures the rates that the runtime attains on the workers: GEMMs and their
 // vectors, memory by working set, collectives between eight virtual devices.
 // Each is the best of several runs. With --device=cuda those of a GPU: GEMMs
-// and copies.
+// and copies. Of several processes see MeasureProcesses.cpp.
 //
 //===----------------------------------------------------------------------===//
 
 #include "MeasureMachine.h"
 
-#include "Devices.h"
+#include "MeasureProcesses.h"
 #include "Outputs.h"
 #include "Report.h"
 
@@ -87,8 +87,7 @@ measureCollective(WorkerPool &pool, CollectiveKind kind, int64_t rows,
   return CollectiveTime{best, bytes};
 }
 
-/// Three digits: more would be noise.
-static double rounded(double value) {
+double shardc::run::rounded(double value) {
   double shortened = 0;
   return absl::SimpleAtod(absl::StrFormat("%.3g", value), &shortened)
              ? shortened
@@ -200,14 +199,24 @@ static absl::StatusOr<Json> measureOneGpu(const Arguments &arguments) {
 /// A figure of the file in units of 1e9.
 static double inGiga(const Json &figure) { return figure.get<double>() / 1e9; }
 
-int shardc::run::measureMachine(const Arguments &arguments) {
+int shardc::run::measureMachine(const Arguments &arguments,
+                                const Peers &peers) {
   if (int code = checkOutputs(arguments))
     return code;
-  absl::StatusOr<Json> json = arguments.device == "cuda"
-                                  ? measureOneGpu(arguments)
-                                  : measureComputer(arguments);
+  absl::StatusOr<Json> json = absl::InternalError("nothing is measured");
+  if (peers.ofCpus) {
+    Devices devices(arguments, peers);
+    if (int code = devices.find())
+      return code;
+    json = measureProcesses(devices.workers(), *peers.ofCpus);
+  } else {
+    json = arguments.device == "cuda" ? measureOneGpu(arguments)
+                                      : measureComputer(arguments);
+  }
   if (!json.ok())
     return report(json.status());
+  if (peers.ofCpus && peers.ofCpus->rank() > 0)
+    return 0;
   const std::string text = json->dump(2) + "\n";
   if (absl::Status status =
           replaceFile(arguments.measureMachine,

@@ -4,12 +4,17 @@
 #define SHARDC_TOOLS_SHARDC_RUN_MEASUREMACHINE_H
 
 #include "Arguments.h"
+#include "Devices.h"
 
 namespace shardc::run {
 
 /// Measures what the runtime attains here and writes `--measure-machine`, a
-/// machine file for `--machine` (docs/Machines.md). Returns the exit code.
-int measureMachine(const Arguments &arguments);
+/// machine file for `--machine` (docs/Machines.md): of this process, or of all
+/// that `peers` connects, of which the first writes it. Returns the exit code.
+int measureMachine(const Arguments &arguments, const Peers &peers);
+
+/// Three digits: more would be noise.
+double rounded(double value);
 
 } // namespace shardc::run
 

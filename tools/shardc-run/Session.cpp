@@ -641,9 +641,10 @@ int shardc::run::runSession(const Arguments &arguments) {
                                   "\"; expected cpu or cuda"));
   if (arguments.listDevices)
     return listDevices(arguments);
-  if (!arguments.measureMachine.empty())
-    return isSecondProcess() ? 0 : measureMachine(arguments);
-  bool isAlone = arguments.checkPlan || arguments.dryRun;
+  // GPUs are measured one by one.
+  bool measures = !arguments.measureMachine.empty();
+  bool isAlone = arguments.checkPlan || arguments.dryRun ||
+                 (measures && arguments.device == "cuda");
   if (isAlone && isSecondProcess())
     return 0;
   Peers peers;
@@ -658,7 +659,8 @@ int shardc::run::runSession(const Arguments &arguments) {
   watchdog.watch(peers.store());
   int code = 0;
   try {
-    code = Session(arguments, peers, watchdog).run();
+    code = measures ? measureMachine(arguments, peers)
+                    : Session(arguments, peers, watchdog).run();
   } catch (const std::bad_alloc &) {
     code = report(4, "out of memory: this process may have no more");
   }

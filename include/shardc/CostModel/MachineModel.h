@@ -43,6 +43,22 @@ struct LinkAxis {
   llvm::StringRef name;
   /// Devices along it.
   int64_t size;
+  /// The distance of neighbours along it, in devices of the mesh.
+  int64_t apart = 1;
+};
+
+/// The time of one kind of collective in groups of `devices` devices, of which
+/// neighbours are `apart` devices apart, as it was measured.
+struct MeasuredCollective {
+  CollectiveKind kind;
+  int64_t devices, apart;
+  /// Bytes that a device sends (getWireBytes), ascending, and seconds.
+  std::vector<std::pair<double, double>> seconds;
+
+  /// The seconds of a collective of `wireBytes`: between two measured ones on
+  /// the line through both in logarithms, below all the least, and above all in
+  /// proportion to the bytes.
+  double getSeconds(double wireBytes) const;
 };
 
 /// What a computer attains on the work of all virtual devices together, as
@@ -118,6 +134,8 @@ struct Machine {
   /// One port of a host to others, and the ports that its devices share.
   Link hostLink;
   int64_t portsPerHost = 1;
+  /// In place of links, where they have been measured in groups of that size.
+  std::vector<MeasuredCollective> collectives;
 
   double getFlopsPerSecond(ComputeType computeType) const {
     return flopsPerSecond[static_cast<unsigned>(computeType)];
@@ -128,6 +146,13 @@ struct Machine {
                                                              : computeType);
   }
   const Link &getLink(llvm::StringRef axis) const;
+  /// What has been measured of `kind` in groups along `axes`, outermost first:
+  /// of those with as many devices the one whose neighbours are apart most
+  /// nearly as far. Null: nothing, or the axes are not next to each other.
+  const MeasuredCollective *findMeasured(CollectiveKind kind,
+                                         llvm::ArrayRef<LinkAxis> axes) const;
+  /// With links by which no collective takes longer than on this machine.
+  Machine withFastestLinks() const;
 
   /// If devices share one device (`isShared`), divides rates, memory and
   /// bandwidths, those of links included, by `devices`; latencies stay.
@@ -143,7 +168,7 @@ struct Machine {
 
   /// Whether every axis of any mesh of `devices` devices has the same link.
   bool hasOneLink(int64_t devices) const {
-    return axisLinks.empty() &&
+    return axisLinks.empty() && collectives.empty() &&
            (devicesPerHost == 0 || devices <= devicesPerHost);
   }
 };
@@ -185,7 +210,9 @@ double getWireSeconds(const Machine &machine, int64_t wireBytes,
 double getLatencySeconds(const Machine &machine, CollectiveKind kind,
                          llvm::ArrayRef<LinkAxis> axes);
 
-/// The sum of getLatencySeconds and getWireSeconds.
+/// The seconds of a collective that sends `wireBytes` over `axes`, outermost
+/// first: as measured (findMeasured), or else the sum of getLatencySeconds and
+/// getWireSeconds.
 double getCollectiveSeconds(const Machine &machine, CollectiveKind kind,
                             int64_t wireBytes, llvm::ArrayRef<LinkAxis> axes);
 

@@ -116,6 +116,92 @@ TEST(MachineFile, NamesOfAxesComeBeforeHosts) {
   EXPECT_TRUE(parse(R"({"device": "a100-40"})").hasOneLink(8));
 }
 
+static constexpr const char *measuredCollectives = R"({
+  "device": "h100",
+  "default_link": {"bytes_per_second": 1000, "latency_seconds": 1},
+  "collectives": {
+    "all_reduce": {
+      "devices=4": {"100": 2, "10000": 8},
+      "devices=4,apart=4": {"100": 5}
+    }
+  }
+})";
+
+TEST(MachineFile, TakesMeasuredCollectives) {
+  Machine machine = parse(measuredCollectives);
+  auto getSeconds = [&](CollectiveKind kind, int64_t bytes,
+                        std::vector<LinkAxis> axes) {
+    return getCollectiveSeconds(machine, kind, bytes, axes);
+  };
+  constexpr CollectiveKind reduce = CollectiveKind::AllReduce;
+  // Between 100 and 10000 bytes, half way in logarithms, half way between 2
+  // and 8 seconds.
+  EXPECT_DOUBLE_EQ(getSeconds(reduce, 1000, {{"model", 4}}), 4);
+  EXPECT_DOUBLE_EQ(getSeconds(reduce, 100, {{"model", 4}}), 2);
+  EXPECT_DOUBLE_EQ(getSeconds(reduce, 10000, {{"model", 4}}), 8);
+  EXPECT_DOUBLE_EQ(getSeconds(reduce, 1, {{"model", 4}}), 2);
+  EXPECT_DOUBLE_EQ(getSeconds(reduce, 30000, {{"model", 4}}), 24);
+  // Neighbours apart: the nearest that has been measured.
+  EXPECT_DOUBLE_EQ(getSeconds(reduce, 200, {{"data", 4, 4}}), 10);
+  EXPECT_DOUBLE_EQ(getSeconds(reduce, 200, {{"data", 4, 64}}), 10);
+  EXPECT_DOUBLE_EQ(getSeconds(reduce, 100, {{"a", 2, 2}, {"b", 2, 1}}), 2);
+  EXPECT_DOUBLE_EQ(
+      getSeconds(reduce, 100, {{"a", 2, 8}, {"b", 1, 8}, {"c", 2, 4}}), 5);
+  // Not measured: other sizes, other kinds, axes with one between them.
+  EXPECT_DOUBLE_EQ(getSeconds(reduce, 100, {{"model", 2}}), 2 + 0.1);
+  EXPECT_DOUBLE_EQ(getSeconds(CollectiveKind::AllGather, 100, {{"model", 4}}),
+                   2 + 0.1);
+  EXPECT_DOUBLE_EQ(getSeconds(reduce, 100, {{"a", 2, 4}, {"b", 2, 1}}),
+                   4 + 0.1);
+  EXPECT_FALSE(machine.hasOneLink(4));
+}
+
+/// Bounds of times follow from links that are as fast as any collective.
+TEST(MachineFile, NoMeasuredCollectiveIsFasterThanTheFastestLinks) {
+  Machine machine = parse(measuredCollectives);
+  Machine fastest = machine.withFastestLinks();
+  EXPECT_EQ(fastest.defaultLink.latencySeconds, 0);
+  EXPECT_EQ(fastest.defaultLink.bytesPerSecond, 1250);
+  for (int64_t bytes = 1; bytes < 1'000'000; bytes *= 3)
+    for (int64_t size : {2, 4})
+      for (int64_t apart : {1, 4}) {
+        std::vector<LinkAxis> axes = {{"x", size, apart}};
+        EXPECT_LE(getWireSeconds(fastest, bytes, axes),
+                  getCollectiveSeconds(machine, CollectiveKind::AllReduce,
+                                       bytes, axes));
+      }
+  EXPECT_EQ(parse(twoLevels).withFastestLinks().defaultLink.latencySeconds, 1);
+}
+
+TEST(MachineFile, SaysWhatIsWrongWithCollectives) {
+  auto with = [](const std::string &collectives) {
+    return getError("{\"device\": \"h100\", \"collectives\": " + collectives +
+                    "}");
+  };
+  EXPECT_THAT(with("8"), HasSubstr("collectives: expected an object, found 8"));
+  EXPECT_THAT(with(R"({"allreduce": {}})"),
+              HasSubstr("unknown key; did you mean 'all_reduce'?"));
+  for (const char *group :
+       {"4", "devices", "devices=1", "devices=4,away=2", "apart=2,devices=4"})
+    EXPECT_THAT(
+        with(std::string(R"({"all_reduce": {")") + group + R"(": {"8": 1}}})"),
+        HasSubstr("collectives.all_reduce: expected groups such as "
+                  "\"devices=4\" or \"devices=4,apart=2\", of at "
+                  "least two devices, found '" +
+                  std::string(group) + "'"));
+  EXPECT_THAT(with(R"({"all_reduce": {"devices=4": {}}})"),
+              HasSubstr("collectives.all_reduce.devices=4: expected at least "
+                        "one time"));
+  EXPECT_THAT(with(R"({"all_reduce": {"devices=4": {"1k": 1}}})"),
+              HasSubstr("expected numbers of bytes as keys, found '1k'"));
+  EXPECT_THAT(with(R"({"all_reduce": {"devices=4": {"8": 0}}})"),
+              HasSubstr("expected a number from 1e-12"));
+  EXPECT_THAT(with(R"({"all_reduce": {"devices=4": {"8": 1, "08": 2}}})"),
+              HasSubstr("expected each number of bytes once"));
+  EXPECT_THAT(getError(R"({"device": "cpu", "collectives": {}})"),
+              HasSubstr("collectives: expected none"));
+}
+
 TEST(MachineFile, SaysWhatIsWrongWithHosts) {
   auto with = [](const std::string &hosts) {
     return getError("{\"device\": \"h100\", \"hosts\": " + hosts + "}");
