@@ -17,7 +17,7 @@ import tempfile
 
 # The first that fits; perf prints the object and then the symbol.
 GROUPS = [
-    ("waiting", r"barrier|waitForJob|sched_yield|schedule|futex|pick_next|finish_task_switch|yield"),
+    ("waiting", r"barrier|WorkerPool::(work|run|takeFrom|takeAny)\b|sched_yield|schedule|futex|pick_next|finish_task_switch|yield"),
     ("kernels", r"memfd"),
     ("GEMMs", r"multiply(128|256|512)|store(128|256|512)|PackedGemm|packPanel|packTerms|copyPanel|transposePanel"),
     ("reductions", r"addF32|addBF16|reduce"),
