@@ -179,13 +179,15 @@ class SumMerger {
 public:
   void add(KernelOp sum) {
     const int64_t bytes = getBytesOfBlocks(sum);
-    for (Group &group : groups)
-      if (group.sums.size() < mostSums && group.bytes + bytes <= mostBytes &&
-          mayFollow(group.sums, sum)) {
-        group.sums.push_back(sum);
-        group.bytes += bytes;
-        return;
-      }
+    // Blocks wait for the last sum of their group: those of one group at a
+    // time.
+    if (!groups.empty() && groups.back().sums.size() < mostSums &&
+        groups.back().bytes + bytes <= mostBytes &&
+        mayFollow(groups.back().sums, sum)) {
+      groups.back().sums.push_back(sum);
+      groups.back().bytes += bytes;
+      return;
+    }
     groups.push_back({{sum}, bytes});
   }
 

@@ -1,4 +1,5 @@
-"""Prints kernels of so many narrow layers' gradients, each of 1024 rows and 32 columns, with the updates of weights.
+"""make_narrow_gradients.py LAYERS [ROWS COLUMNS]: prints kernels of so many narrow layers' gradients, each of 1024 rows
+and 32 columns, with the updates of weights; with other rows and columns also with biases.
 
 The factors that a gradient reads are of the layer alone, so that sums of blocks of rows are most of the memory.
 """
@@ -6,13 +7,17 @@ The factors that a gradient reads are of the layer alone, so that sums of blocks
 import sys
 
 layers = int(sys.argv[1])
-rows, weight = "tensor<1024x32xf32>", "tensor<32x32xf32>"
+size, width = (sys.argv[2:] + ["1024", "32"])[:2]
+has_biases = len(sys.argv) > 2
+rows, weight, bias = f"tensor<{size}x{width}xf32>", f"tensor<{width}x{width}xf32>", f"tensor<{width}xf32>"
 
 print("module {")
 arguments = [f'%x: {rows} {{shardc.role = #shardc.input<"x">}}']
 for i in range(layers):
     arguments.append(f'%w{i}: {weight} {{shardc.role = #shardc.parameter<"w{i}", constant(0.0)>}}')
-results = ", ".join([rows] + [weight] * layers)
+    if has_biases:
+        arguments.append(f'%v{i}: {bias} {{shardc.role = #shardc.parameter<"v{i}", constant(0.0)>}}')
+results = ", ".join([rows] + [weight] * layers + [bias] * layers * has_biases)
 print(f"func.func @train_step({', '.join(arguments)}) -> ({results}) {{")
 below = "%x"
 for i in range(layers):
@@ -28,6 +33,14 @@ for i in range(layers):
     %s = shardc.sub %c, %d : {weight}
     shardc.yield %s : {weight}
   }}""")
+    if has_biases:
+        print(f"""
+  %t{i} = shardc.kernel(%g{i}, %v{i}) : ({rows}, {bias}) -> {bias} {{
+  ^bb0(%b: {rows}, %c: {bias}):
+    %d = shardc.reduce sum %b dims = [0] : {rows} -> {bias}
+    %s = shardc.sub %c, %d : {bias}
+    shardc.yield %s : {bias}
+  }}""")
     below = f"%g{i}"
-updated = ", ".join([below] + [f"%u{i}" for i in range(layers)])
+updated = ", ".join([below] + [f"%u{i}" for i in range(layers)] + [f"%t{i}" for i in range(layers)] * has_biases)
 print(f"  return {updated} : {results}\n}}\n}}")
