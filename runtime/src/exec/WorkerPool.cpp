@@ -372,8 +372,14 @@ void WorkerPool::lendCore() {
 void WorkerPool::yieldCoreToCaller() {
   Caller::Place in = Caller::Place::Running;
   const int core = sched_getcpu();
-  if (caller.place.load() != in || asleep[0].load() || core < 0 ||
-      !CPU_ISSET(core, &cores))
+  // With spare workers, which are there for their own shares, all need all
+  // cores.
+  if (caller.place.load() != in || asleep[0].load() || isDividedRun.load() ||
+      core < 0 || !CPU_ISSET(core, &cores))
+    return;
+  cpu_set_t others = cores;
+  CPU_CLR(core, &others);
+  if (CPU_COUNT(&others) == 0)
     return;
   // It returns no sooner than the place is another one than `Moving`.
   if (!caller.place.compare_exchange_strong(in, Caller::Place::Moving))
@@ -384,9 +390,7 @@ void WorkerPool::yieldCoreToCaller() {
     return before && timeOf(caller.thread) == before &&
            caller.place.load() == Caller::Place::Moving && !asleep[0].load();
   };
-  cpu_set_t others = cores;
-  CPU_CLR(core, &others);
-  if (CPU_COUNT(&others) == 0 || !isOffItsCore() ||
+  if (!isOffItsCore() ||
       pthread_getaffinity_np(caller.thread, sizeof(caller.cores),
                              &caller.cores) != 0 ||
       !CPU_ISSET(core, &caller.cores)) {
@@ -397,8 +401,9 @@ void WorkerPool::yieldCoreToCaller() {
   CPU_ZERO(&own);
   CPU_SET(core, &own);
   pthread_setaffinity_np(caller.thread, sizeof(own), &own);
-  caller.place.store(Caller::Place::Moved);
+  // The next run may give this thread other cores from here on.
   pthread_setaffinity_np(pthread_self(), sizeof(others), &others);
+  caller.place.store(Caller::Place::Moved);
 }
 
 void WorkerPool::endRunOfCaller() {
@@ -411,7 +416,8 @@ void WorkerPool::endRunOfCaller() {
       caller.place.store(Caller::Place::Away);
       return;
     }
-    relaxCpu();
+    // Whoever looks whether it is off its core may be off its own.
+    sched_yield();
     in = Caller::Place::Running;
   }
 }
