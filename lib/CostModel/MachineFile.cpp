@@ -281,9 +281,16 @@ private:
       return fields.fail("collectives",
                          "expected none: those of virtual devices read and "
                          "write memory, whose rates 'computer' has");
+    if (!machine.axisLinks.empty() || machine.devicesPerHost > 0)
+      return fields.fail("collectives",
+                         "expected neither 'axes' nor hosts beside them: the "
+                         "times are of one kind of link between all devices, "
+                         "which 'default_link' has for whatever is not "
+                         "measured");
     std::vector<std::string> names;
     for (unsigned kind = 0; kind <= getMaxEnumValForCollectiveKind(); ++kind)
-      if (auto known = symbolizeCollectiveKind(kind))
+      if (auto known = symbolizeCollectiveKind(kind);
+          known && *known != CollectiveKind::Send)
         names.push_back(stringifyCollectiveKind(*known).str());
     if (!fields.checkKeys(*kinds, "collectives", names))
       return false;
@@ -298,6 +305,12 @@ private:
             !readSeconds(*groups->get(group), path + "." + group,
                          measured.seconds))
           return false;
+        for (const MeasuredCollective &other : machine.collectives)
+          if (other.kind == measured.kind &&
+              other.devices == measured.devices &&
+              other.apart == measured.apart)
+            return fields.fail(path, "expected each group once, found '" +
+                                         group + "' again");
         machine.collectives.push_back(std::move(measured));
       }
     }
@@ -345,6 +358,8 @@ private:
     for (size_t i = 1; i < seconds.size(); ++i)
       if (seconds[i].first == seconds[i - 1].first)
         return fields.fail(path, "expected each number of bytes once");
+      else if (seconds[i].second < seconds[i - 1].second)
+        return fields.fail(path, "expected that more bytes take no less time");
     return true;
   }
 
