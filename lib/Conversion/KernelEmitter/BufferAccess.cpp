@@ -5,6 +5,8 @@
 #include "shardc/Dialect/Shardc/IR/TensorValues.h"
 
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/bit.h"
 
 #include <numeric>
 
@@ -124,6 +126,16 @@ Value BufferAccess::loadLinear(Value tensor, Value linear, int64_t stride,
       value = builder.create<LLVM::LoadOp>(
           loc, vectorType, address,
           getVectorAlignment(pointer, memoryType, linear));
+    } else if (llvm::isPowerOf2_64(lanes) && lanes > 1) {
+      // A shorter vector, and zeros behind it.
+      Value piece = builder.create<LLVM::LoadOp>(
+          loc, VectorType::get({lanes}, memoryType), address, alignment);
+      Value zeros = builder.create<arith::ConstantOp>(
+          loc, builder.getZeroAttr(piece.getType()));
+      SmallVector<int64_t> sources;
+      for (int64_t lane = 0; lane < math.numLanes; ++lane)
+        sources.push_back(std::min(lane, lanes));
+      value = builder.create<vector::ShuffleOp>(loc, piece, zeros, sources);
     } else {
       Value zeros = builder.create<arith::ConstantOp>(
           loc, builder.getZeroAttr(vectorType));
@@ -202,6 +214,31 @@ Value BufferAccess::load(Value tensor, ArrayRef<Index> index) {
   return loadLinear(tensor, linear, laneStride, lanes, clamped);
 }
 
+void BufferAccess::storeLanes(Value vector, int64_t lanes, Value address,
+                              Type memoryType) {
+  unsigned alignment = memoryType.getIntOrFloatBitWidth() / 8;
+  if (hasMaskRegisters && !llvm::isPowerOf2_64(lanes)) {
+    builder.create<LLVM::MaskedStoreOp>(loc, vector, address,
+                                        math.getLaneMask(lanes),
+                                        builder.getI32IntegerAttr(alignment));
+    return;
+  }
+  for (int64_t start = 0; start < lanes;) {
+    int64_t size = llvm::bit_floor(uint64_t(lanes - start));
+    SmallVector<int64_t> sources =
+        llvm::to_vector(llvm::seq<int64_t>(start, start + size));
+    Value piece =
+        size == 1 ? builder.create<vector::ExtractOp>(loc, vector, start)
+                  : Value(builder.create<vector::ShuffleOp>(loc, vector, vector,
+                                                            sources));
+    Value place = start > 0 ? loops.constantI64(start) : Value();
+    builder.create<LLVM::StoreOp>(
+        loc, piece, buildAddress(builder, loc, address, memoryType, place),
+        alignment);
+    start += size;
+  }
+}
+
 void BufferAccess::store(Value pointer, Value tensor, ArrayRef<Index> fullIndex,
                          Value value) {
   IndexList index = dropUnitDims(tensor, fullIndex);
@@ -251,9 +288,7 @@ void BufferAccess::store(Value pointer, Value tensor, ArrayRef<Index> fullIndex,
   }
   Value address = buildAddress(builder, loc, pointer, memoryType, linear);
   if (lanes && lanes < math.numLanes)
-    builder.create<LLVM::MaskedStoreOp>(loc, value, address,
-                                        math.getLaneMask(lanes),
-                                        builder.getI32IntegerAttr(alignment));
+    storeLanes(value, lanes, address, memoryType);
   else
     builder.create<LLVM::StoreOp>(
         loc, value, address,

@@ -62,6 +62,7 @@ SmallVector<KernelPart> buildKernelFunction(KernelOp kernel, MeshOp mesh,
   builder.setInsertionPointToEnd(entry);
   NestEmitter emitter(builder, loc, mesh, entry, entry->getArgument(1),
                       /*bufferAlignment=*/1);
+  emitter.memory.setMaskRegisters(mostLanes > baseLanes);
 
   LoopBuilder &loops = emitter.loops;
   VectorMath &math = loops.math;

@@ -50,6 +50,10 @@ public:
     alignments[pointer] = alignment;
   }
 
+  /// Says that the CPU stores the lanes of a mask as fast as a whole vector, as
+  /// AVX-512 does. With AVX2 a masked store takes up to 16 cycles.
+  void setMaskRegisters(bool exist) { hasMaskRegisters = exist; }
+
   /// The element(s) of a tensor at `index`, with lanes if the index has any.
   mlir::Value load(mlir::Value tensor, llvm::ArrayRef<Index> index);
   /// The element at `linear` (+ lane · stride) of the tensor's buffer. Lanes
@@ -67,10 +71,15 @@ private:
   VectorMath &math;
   mlir::LLVM::LLVMPointerType pointerType;
   int64_t bufferAlignment;
+  bool hasMaskRegisters = false;
   /// Of buffers that have one of their own.
   llvm::DenseMap<mlir::Value, int64_t> alignments;
   llvm::DenseMap<mlir::Value, mlir::Value> pointers;
 
+  /// Stores the first lanes of a vector, fewer than all, side by side: in
+  /// pieces of powers of two, or with a mask.
+  void storeLanes(mlir::Value vector, int64_t lanes, mlir::Value address,
+                  mlir::Type memoryType);
   /// Bytes at whose multiples the element at place `linear` of the buffer at
   /// `pointer` is known to lie.
   unsigned getVectorAlignment(mlir::Value pointer, mlir::Type memoryType,
