@@ -228,6 +228,76 @@ TEST(PackedGemmTest, PartsHaveTheBitsOfTheWhole) {
   }
 }
 
+/// A matrix of `rows` rows in pieces, each in memory of its own with NaN around
+/// it.
+struct InPieces {
+  InPieces(const std::vector<float> &matrix, int64_t rows, int64_t columns,
+           int64_t extent, bool areRows)
+      : pieces{extent, areRows, (areRows ? columns : extent) + 3} {
+    for (int64_t begin = 0; begin < (areRows ? rows : columns);
+         begin += extent) {
+      std::vector<float> &piece = memory.emplace_back(
+          (areRows ? extent : rows) * pieces.rowStride + 64, NAN);
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t column = 0; column < columns; ++column)
+          if (int64_t place = (areRows ? row : column) - begin;
+              place >= 0 && place < extent)
+            piece[(areRows ? place : row) * pieces.rowStride +
+                  (areRows ? column : place)] = matrix[row * columns + column];
+    }
+    for (const std::vector<float> &piece : memory)
+      addresses.push_back(piece.data());
+  }
+
+  MatrixPieces pieces;
+  std::vector<std::vector<float>> memory;
+  std::vector<const void *> addresses;
+};
+
+TEST(PackedGemmTest, FactorsInPiecesHaveTheBitsOfWholeOnes) {
+  const int64_t shapes[][3] = {{1, 1, 1},      {5, 70, 400},   {33, 31, 37},
+                               {97, 101, 103}, {100, 7, 400},  {145, 129, 1},
+                               {20, 300, 129}, {131, 517, 401}};
+  for (const KernelsOf &version : versions())
+    for (const auto &[m, n, k] : shapes)
+      for (int which = 0; version.canRun && which < 16; ++which) {
+        GemmCommand gemm = commandOf(m, n, k, which & 1, which & 2);
+        gemm.accumulate = which & 8;
+        gemm.precision = which & 8 ? Precision::TF32 : Precision::Highest;
+        Operands whole(gemm);
+        std::vector<float> expected =
+            computeGemm(PackedGemm(gemm, {}, *version.kernels), whole, false);
+        for (int64_t extent : {3, 45, 128}) {
+          const bool areRows = which & 4;
+          InPieces a(whole.a, gemm.transposeA ? k : m, gemm.transposeA ? m : k,
+                     extent, areRows);
+          InPieces b(whole.b, gemm.transposeB ? n : k, gemm.transposeB ? k : n,
+                     extent, !areRows);
+          for (int factors = 1; factors < 4; ++factors) {
+            GemmPieces pieces;
+            GemmOperands addresses{whole.a.data(), whole.b.data(), nullptr,
+                                   nullptr};
+            if (factors & 1)
+              pieces.a = a.pieces, addresses.a = a.addresses.data();
+            if (factors & 2)
+              pieces.b = b.pieces, addresses.b = b.addresses.data();
+            PackedGemm packed(gemm, {}, *version.kernels, 1, pieces);
+            std::vector<float> panels(packed.packedBytes() / sizeof(float),
+                                      NAN);
+            std::vector<float> c = whole.c;
+            addresses.c = c.data();
+            addresses.packed = panels.data();
+            WorkerPool pool(1);
+            pool.run(
+                [&](int worker) { runGemm(packed, addresses, pool, worker); });
+            ASSERT_TRUE(haveEqualBits(c, expected))
+                << version.name << " " << m << "x" << n << "x" << k << ", "
+                << which << ", pieces of " << extent << ", " << factors;
+          }
+        }
+      }
+}
+
 /// The sum of nodes of the tree, each the result of a GEMM of its own.
 std::vector<float> sumOf(const std::vector<std::vector<float>> &addends,
                          size_t first, size_t count) {

@@ -111,6 +111,8 @@ public:
   bool isSummed(size_t program, uint32_t buffer) const {
     return replication.isSummed(program, buffer);
   }
+  /// Whether devices share what they have in common.
+  bool sharesReplicas() const { return sharing.share; }
   /// Whether such a sum is added in the order of a tree over the group.
   bool addsInOrder() const { return sharing.addsInOrder; }
 

@@ -54,6 +54,41 @@ struct GemmSteps::Merged {
   }
 };
 
+MatrixPieces GemmSteps::piecesOf(uint32_t buffer) const {
+  const GatheredFactors::Factor *factor = gathered.find(buffer);
+  return factor ? factor->pieces : MatrixPieces();
+}
+
+/// What the table has for a factor that is, or would be gathered, at `address`.
+void *GemmSteps::place(uint32_t buffer, char *address) const {
+  const GatheredFactors::Factor *factor = gathered.find(buffer);
+  if (!factor)
+    return address;
+  absl::Span<void *const> shards = factor->addresses.at(address);
+  return factor->numPieces == 1 ? shards[0]
+                                : const_cast<void **>(shards.data());
+}
+
+/// Adds the pieces of a factor, if it lies in several, as operands.
+void GemmSteps::addPieces(Step &step, uint32_t buffer,
+                          std::vector<uint32_t> &operands) const {
+  if (!isInPieces(buffer))
+    return;
+  const GatheredFactors::Factor &factor = *gathered.find(buffer);
+  step.pieces += factor.numPieces;
+  operands.insert(operands.end(), factor.numPieces, buffer);
+  step.accesses.insert(step.accesses.end(), factor.numPieces,
+                       {factor.bytesOfPiece, false});
+}
+
+/// Adds their addresses to the table.
+void GemmSteps::bindPieces(Step &step, uint32_t buffer, char *address) const {
+  if (!isInPieces(buffer))
+    return;
+  absl::Span<void *const> shards = gathered.find(buffer)->addresses.at(address);
+  step.table.insert(step.table.end(), shards.begin(), shards.end());
+}
+
 /// Packs the shared factors of some terms, each once.
 void GemmSteps::addPacking(const Merged &gemms, Terms terms, int64_t round) {
   Step &step = prepared.steps.emplace_back();
@@ -63,24 +98,29 @@ void GemmSteps::addPacking(const Merged &gemms, Terms terms, int64_t round) {
   step.round = round;
   step.tiles = step.gemm->numPackTasks(round);
   step.hasPacked = true;
-  step.operands = terms.end - terms.begin + 1;
   bool isA = gemms.isShared(PreparedGemm::SharedFactor::A);
   const GemmCommand &merged = gemms.merged;
+  const uint32_t buffer = isA ? gemms.command.a : gemms.command.b;
   uint64_t bytes = merged.batch * merged.k * (isA ? merged.m : merged.n) *
                    byteSize(gemms.types.factors);
-  step.accesses.assign(step.operands - 1, {bytes, false});
+  std::vector<uint32_t> numbers(terms.end - terms.begin, buffer);
+  step.accesses.assign(numbers.size(), {isInPieces(buffer) ? 0 : bytes, false});
+  for (size_t term = terms.begin; term < terms.end; ++term)
+    addPieces(step, buffer, numbers);
   step.accesses.push_back({step.gemm->packedBytes(), true});
-  buffers.setStrides(
-      step, std::vector<uint32_t>(step.operands - 1,
-                                  isA ? gemms.command.a : gemms.command.b));
+  buffers.setStrides(step, numbers);
   if (!step.strides.empty())
     step.strides.push_back(0);
+  step.operands = numbers.size() + 1;
   std::vector<Factors> factors = gemms.shared(terms);
   for (size_t i = 0; i < factors.size(); ++i) {
     step.calls.push_back({nullptr, step.table.size()});
-    uint64_t place = gemms.firstPacked + i * gemms.packedStride();
-    step.table.insert(step.table.end(), factors[i].begin(), factors[i].end());
-    step.table.push_back(reinterpret_cast<void *>(place));
+    uint64_t packed = gemms.firstPacked + i * gemms.packedStride();
+    for (char *factor : factors[i])
+      step.table.push_back(place(buffer, factor));
+    for (char *factor : factors[i])
+      bindPieces(step, buffer, factor);
+    step.table.push_back(reinterpret_cast<void *>(packed));
   }
   nextPacked = gemms.firstPacked + factors.size() * gemms.packedStride();
   prepared.packedBytes = std::max(prepared.packedBytes, nextPacked);
@@ -105,8 +145,10 @@ void GemmSteps::addTiles(const Merged &gemms, Terms terms, int64_t round) {
   uint64_t factor = merged.batch * byteSize(gemms.types.factors);
   for (size_t term = terms.begin; term < terms.end; ++term) {
     numbers.insert(numbers.end(), {command.a, command.b});
-    step.accesses.push_back({merged.m * merged.k * factor, false});
-    step.accesses.push_back({merged.k * merged.n * factor, false});
+    for (auto [buffer, elements] : {std::pair(command.a, merged.m * merged.k),
+                                    std::pair(command.b, merged.k * merged.n)})
+      step.accesses.push_back(
+          {isInPieces(buffer) ? 0 : elements * factor, false});
   }
   numbers.push_back(command.c);
   uint64_t result = merged.batch * byteSize(gemms.types.result);
@@ -116,6 +158,9 @@ void GemmSteps::addTiles(const Merged &gemms, Terms terms, int64_t round) {
     step.accesses.push_back(
         {buffers.program().buffers[command.bias].bytes, false});
   }
+  for (size_t term = terms.begin; term < terms.end; ++term)
+    for (uint32_t buffer : {command.a, command.b})
+      addPieces(step, buffer, numbers);
   buffers.setStrides(step, numbers);
   step.operands = numbers.size();
   std::vector<Factors> shared;
@@ -130,16 +175,21 @@ void GemmSteps::addTiles(const Merged &gemms, Terms terms, int64_t round) {
     step.calls.push_back({nullptr, step.table.size()});
     for (size_t term = terms.begin; term < terms.end; ++term)
       step.table.insert(step.table.end(),
-                        {one.terms[term].a, one.terms[term].b});
+                        {place(command.a, one.terms[term].a),
+                         place(command.b, one.terms[term].b)});
     step.table.push_back(one.c);
     if (step.hasBias)
       step.table.push_back(one.bias);
+    for (size_t term = terms.begin; term < terms.end; ++term) {
+      bindPieces(step, command.a, one.terms[term].a);
+      bindPieces(step, command.b, one.terms[term].b);
+    }
     if (step.hasPacked) {
       Factors own = Merged::factorsOf(
           one, terms, gemms.isShared(PreparedGemm::SharedFactor::A));
-      size_t place = absl::c_lower_bound(shared, own) - shared.begin();
+      size_t number = absl::c_lower_bound(shared, own) - shared.begin();
       step.table.push_back(reinterpret_cast<void *>(
-          gemms.firstPacked + place * gemms.packedStride()));
+          gemms.firstPacked + number * gemms.packedStride()));
     }
   }
 }
@@ -149,22 +199,12 @@ void GemmSteps::addMerged(uint32_t command, const GemmCommand &gemm) {
   Merged gemms{gemm,    gemm,   buffers.program().typesOf(gemm),
                {},      {},     nextPacked,
                nullptr, nullptr};
-  std::vector<int64_t> of = buffers.devices().layout.devicesFor(
+  gemms.devices = buffers.devices().layout.devicesFor(
       buffers.number,
       operandsOf(buffers.program(), buffers.program().commands[command]));
-  std::vector<std::vector<int64_t>> terms =
-      buffers.devices().layout.termsOf(buffers.number, command, of);
-  gemms.devices = of;
-  for (size_t i = 0; i < of.size(); ++i) {
-    GemmPointers &one = gemms.calls.emplace_back();
-    for (int64_t device : terms[i])
-      one.terms.push_back(
-          {buffers.address(device, gemm.a), buffers.address(device, gemm.b)});
-    one.c = buffers.address(of[i], gemm.c);
-    one.bias = gemm.bias >= 0 ? buffers.address(of[i], gemm.bias) : nullptr;
-  }
+  gemms.calls = bindGemms(buffers, command, gemms.merged);
   const bool inOrder = buffers.devices().layout.addsInOrder();
-  mergeGemms(gemms.merged, gemms.types, inOrder, gemms.calls);
+  const GemmPieces pieces{piecesOf(gemm.a), piecesOf(gemm.b)};
 
   const Terms all{0, gemms.numTerms()}, one{0, inOrder ? all.end : 1};
   GemmCalls calls{
@@ -172,14 +212,15 @@ void GemmSteps::addMerged(uint32_t command, const GemmCommand &gemm) {
       static_cast<int64_t>(gemms.distinct(one, /*ofA=*/true).size()),
       static_cast<int64_t>(gemms.distinct(one, /*ofA=*/false).size())};
   if (inOrder && all.end > 1) {
-    gemms.first =
-        PreparedGemm::prepareSum(gemms.merged, gemms.types, all.end, calls);
+    gemms.first = PreparedGemm::prepareSum(gemms.merged, gemms.types, all.end,
+                                           calls, pieces);
   } else {
-    gemms.first = PreparedGemm::prepare(gemms.merged, gemms.types, calls);
+    gemms.first =
+        PreparedGemm::prepare(gemms.merged, gemms.types, calls, pieces);
     GemmCommand added = gemms.merged;
     added.accumulate = true;
     if (all.end > 1)
-      gemms.added = PreparedGemm::prepare(added, gemms.types, calls);
+      gemms.added = PreparedGemm::prepare(added, gemms.types, calls, pieces);
   }
   int64_t rounds = gemms.first->numRounds();
   if (gemms.isShared(PreparedGemm::SharedFactor::None)) {

@@ -8,6 +8,7 @@
 #ifndef SHARDC_RT_SRC_EXEC_GEMMSTEPS_H
 #define SHARDC_RT_SRC_EXEC_GEMMSTEPS_H
 
+#include "exec/GatheredFactors.h"
 #include "exec/ProgramBuffers.h"
 
 namespace shardc::rt {
@@ -15,9 +16,10 @@ namespace shardc::rt {
 /// Makes steps of the GEMMs of a program. Not thread-safe.
 class GemmSteps {
 public:
-  /// Adds them to `prepared`. Borrows both.
-  GemmSteps(const ProgramBuffers &buffers, PreparedSteps &prepared)
-      : buffers(buffers), prepared(prepared) {}
+  /// Adds them to `prepared`. Borrows all.
+  GemmSteps(const ProgramBuffers &buffers, const GatheredFactors &gathered,
+            PreparedSteps &prepared)
+      : buffers(buffers), gathered(gathered), prepared(prepared) {}
 
   /// The steps of `gemm`, command number `command` of the rank that `buffers`
   /// is at, for all devices that compute copies of its results.
@@ -39,8 +41,15 @@ private:
   void addPacking(const Merged &gemms, Terms terms, int64_t round);
   void addTiles(const Merged &gemms, Terms terms, int64_t round);
   void addColumnSums(const GemmCommand &gemm);
+  MatrixPieces piecesOf(uint32_t buffer) const;
+  bool isInPieces(uint32_t buffer) const { return !piecesOf(buffer).isWhole(); }
+  void addPieces(Step &step, uint32_t buffer,
+                 std::vector<uint32_t> &operands) const;
+  void *place(uint32_t buffer, char *address) const;
+  void bindPieces(Step &step, uint32_t buffer, char *address) const;
 
   const ProgramBuffers &buffers;
+  const GatheredFactors &gathered;
   PreparedSteps &prepared;
   /// Where packed factors of the next GEMM begin: GEMMs of one round of a
   /// pipeline, which run together, have places of their own.

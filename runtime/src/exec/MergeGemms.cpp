@@ -75,3 +75,26 @@ void shardc::rt::mergeGemms(GemmCommand &gemm, GemmTypes types, bool inOrder,
     mergeTerms(gemm, types, gemms);
   mergeRows(gemm, types, gemms);
 }
+
+std::vector<GemmPointers> shardc::rt::bindGemms(const ProgramBuffers &buffers,
+                                                uint32_t command,
+                                                GemmCommand &gemm) {
+  const ProgramSpec &program = buffers.program();
+  const ArenaLayout &layout = buffers.devices().layout;
+  std::vector<int64_t> devices = layout.devicesFor(
+      buffers.number, operandsOf(program, program.commands[command]));
+  std::vector<std::vector<int64_t>> terms =
+      layout.termsOf(buffers.number, command, devices);
+  std::vector<GemmPointers> gemms;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    GemmPointers &one = gemms.emplace_back();
+    for (int64_t device : terms[i])
+      one.terms.push_back(
+          {buffers.address(device, gemm.a), buffers.address(device, gemm.b)});
+    one.c = buffers.address(devices[i], gemm.c);
+    one.bias =
+        gemm.bias >= 0 ? buffers.address(devices[i], gemm.bias) : nullptr;
+  }
+  mergeGemms(gemm, program.typesOf(gemm), layout.addsInOrder(), gemms);
+  return gemms;
+}

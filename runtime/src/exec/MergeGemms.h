@@ -3,7 +3,7 @@
 #ifndef SHARDC_RT_SRC_EXEC_MERGEGEMMS_H
 #define SHARDC_RT_SRC_EXEC_MERGEGEMMS_H
 
-#include "plan/PlanSpec.h"
+#include "exec/ProgramBuffers.h"
 
 #include <vector>
 
@@ -27,6 +27,11 @@ struct GemmPointers {
 /// m. Changes `gemm` accordingly.
 void mergeGemms(GemmCommand &gemm, GemmTypes types, bool inOrder,
                 std::vector<GemmPointers> &gemms);
+
+/// The GEMMs of command `command` for all devices that compute copies of its
+/// results, merged; `gemm`, its own, changes accordingly.
+std::vector<GemmPointers> bindGemms(const ProgramBuffers &buffers,
+                                    uint32_t command, GemmCommand &gemm);
 
 } // namespace shardc::rt
 

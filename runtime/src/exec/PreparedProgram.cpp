@@ -255,8 +255,9 @@ void PreparedProgram::note(const absl::Status &status) {
 
 void PreparedProgram::runGemm(const Step &step, void *const *table,
                               int64_t tile) {
-  // Factors of every term, the result, the bias, the packed factor.
-  int64_t factors = step.operands - 1 - step.hasBias - step.hasPacked;
+  // Factors of every term, the result, the bias, pieces, the packed factor.
+  int64_t factors =
+      step.operands - 1 - step.hasBias - step.pieces - step.hasPacked;
   GemmOperands operands{table[0],
                         table[1],
                         step.hasBias ? table[factors + 1] : nullptr,

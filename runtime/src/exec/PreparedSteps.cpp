@@ -27,7 +27,7 @@ public:
               size_t number, Collectives &backend,
               const DeviceProcesses &processes)
       : ProgramBuffers(ranks, number), plan(plan), backend(backend),
-        processes(processes), gemms(*this, prepared) {}
+        processes(processes), gemms(*this, gathered, prepared) {}
 
   /// In the order of the list.
   absl::Status addSteps();
@@ -63,6 +63,7 @@ private:
   Collectives &backend;
   const DeviceProcesses &processes;
   PreparedSteps prepared;
+  GatheredFactors gathered;
   GemmSteps gemms;
   /// The number of the next step when a collective starts, by rank and command.
   std::map<std::pair<int, uint32_t>, size_t> startedAt;
@@ -187,6 +188,11 @@ CollectiveSpec StepBuilder::bindCollective(const PipelineStep &starts,
             addressOn(start.rank, device, items[i].out, run);
       }
   }
+  size_t kept = 0;
+  for (size_t i = 0; i < spec.tensors.size(); ++i)
+    if (!gathered.isInPlace(starts[0].command, i))
+      std::swap(spec.tensors[kept++], spec.tensors[i]);
+  spec.tensors.resize(kept);
   return spec;
 }
 
@@ -543,6 +549,8 @@ void StepBuilder::sortSteps(
 }
 
 absl::Status StepBuilder::addSteps() {
+  if (processes.size() == 1 && devices().layout.sharesReplicas())
+    gathered = GatheredFactors(*this, prepared);
   // The step of the loop around the next command, and its commands left.
   size_t loop = 0;
   uint32_t left = 0;

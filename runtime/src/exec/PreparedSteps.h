@@ -91,8 +91,9 @@ struct Step {
   /// Each call is this many tasks.
   int64_t tiles = 1;
   /// Buffer addresses, `operands` for every call: those of the command; of a
-  /// GEMM the factors of all its terms, the result, the bias and the packed
-  /// factor; where one is packed, it and its place.
+  /// GEMM the factors of all its terms, the result, the bias, the pieces of
+  /// factors and the packed factor; where one is packed, it, its pieces and its
+  /// place. That of a factor in pieces is the address of a list of theirs.
   std::vector<void *> table;
   int64_t operands = 0;
   /// By operand.
@@ -109,6 +110,7 @@ struct Step {
   std::shared_ptr<const PreparedGemm> addTerm;
   int64_t round = 0; ///< Of the GEMM.
   bool hasBias = false;
+  int64_t pieces = 0; ///< How many there are in a GEMM's operands.
   /// Whether the last address is that of a packed factor, at first relative
   /// to the memory for them.
   bool hasPacked = false;
@@ -161,6 +163,8 @@ struct PreparedSteps {
   /// rank if several do.
   std::map<std::pair<int, uint32_t>, OfCollective> collectives;
   uint64_t packedBytes = 0; ///< For packed factors of GEMMs.
+  /// Addresses of the pieces of factors, by factor; each list stays in place.
+  std::vector<std::vector<void *>> pieces;
   /// Messages to other processes, by rank and the command that starts them.
   std::map<std::pair<int, uint32_t>, RemoteMessages> messages;
   /// By rank: bytes that each device sends without a step of this process.

@@ -25,17 +25,20 @@ float shardc::rt::roundTo(Precision precision, float value) {
 
 std::unique_ptr<PreparedGemm> PreparedGemm::prepare(const GemmCommand &command,
                                                     GemmTypes types,
-                                                    GemmCalls calls) {
+                                                    GemmCalls calls,
+                                                    const GemmPieces &pieces) {
   if (types.factors == DType::BF16)
     return std::make_unique<HalfGemm>(command, types.result);
-  return std::make_unique<PackedGemm>(command, calls);
+  return std::make_unique<PackedGemm>(command, calls, MicroKernels::best(),
+                                      /*addends=*/1, pieces);
 }
 
 std::unique_ptr<PreparedGemm>
 PreparedGemm::prepareSum(const GemmCommand &command, GemmTypes types,
-                         int64_t addends, GemmCalls calls) {
+                         int64_t addends, GemmCalls calls,
+                         const GemmPieces &pieces) {
   if (types.factors != DType::F32 || !PackedGemm::canAdd(command, addends))
     return nullptr;
   return std::make_unique<PackedGemm>(command, calls, MicroKernels::best(),
-                                      addends);
+                                      addends, pieces);
 }

@@ -19,7 +19,25 @@ namespace shardc::rt {
 /// NaN and infinities are kept.
 float roundTo(Precision precision, float value);
 
-/// The addresses of a GEMM's operands.
+/// How a factor lies in memory, row by row: as a whole, or in pieces, blocks of
+/// its rows or of its columns.
+struct MatrixPieces {
+  /// Rows or columns of each piece but the last; 0: the factor is whole.
+  int64_t extent = 0;
+  bool areRows = false;
+  int64_t rowStride = 0; ///< From a row of a piece to the next, in elements.
+
+  bool isWhole() const { return extent == 0; }
+};
+
+/// Of both factors of a GEMM, which is one of f32 and no batch unless they are
+/// whole.
+struct GemmPieces {
+  MatrixPieces a = {}, b = {};
+};
+
+/// The addresses of a GEMM's operands. That of a factor in pieces is the
+/// address of a list of theirs.
 struct GemmOperands {
   const void *a, *b;
   const void *bias; ///< Null if there is none.
@@ -51,15 +69,16 @@ struct GemmCalls {
 /// kind may run in any order and at the same time.
 class PreparedGemm {
 public:
-  static std::unique_ptr<PreparedGemm>
-  prepare(const GemmCommand &command, GemmTypes types, GemmCalls calls = {});
+  static std::unique_ptr<PreparedGemm> prepare(const GemmCommand &command,
+                                               GemmTypes types,
+                                               GemmCalls calls = {},
+                                               const GemmPieces &pieces = {});
   /// The sum of `addends` GEMMs of a shape, with the bits that come of adding
   /// their results in the order of a tree (ReductionTree.h). Null where that
   /// takes the memory of results: of bf16, of many terms or a bias.
-  static std::unique_ptr<PreparedGemm> prepareSum(const GemmCommand &command,
-                                                  GemmTypes types,
-                                                  int64_t addends,
-                                                  GemmCalls calls = {});
+  static std::unique_ptr<PreparedGemm>
+  prepareSum(const GemmCommand &command, GemmTypes types, int64_t addends,
+             GemmCalls calls = {}, const GemmPieces &pieces = {});
   virtual ~PreparedGemm() = default;
 
   virtual int64_t numRounds() const { return 1; }

@@ -2,6 +2,7 @@
 
 #include "backends/cpu/PackPanel.h"
 
+#include <algorithm>
 #include <cstring>
 
 #if defined(__x86_64__)
@@ -216,9 +217,9 @@ SHARDC_AVX2 void transposePanel(const Factor &from, int64_t count,
 
 #endif
 
-void shardc::rt::packPanels(const Factor &from, const Panels &panels,
-                            int64_t begin, int64_t end, const Terms &terms,
-                            float *to) {
+/// Packs panels that are in one piece.
+static void packPiece(const Factor &from, const Panels &panels, int64_t begin,
+                      int64_t end, const Terms &terms, float *to) {
   int64_t first = panels.begin(begin);
   while (begin < end) {
     int64_t place = panels.begin(begin) - first;
@@ -240,5 +241,53 @@ void shardc::rt::packPanels(const Factor &from, const Panels &panels,
 #endif
     packTerms(panel, size, width, 0, terms.count, packed + terms.first * width);
     ++begin;
+  }
+}
+
+/// Packs a panel of elements of several pieces, piece by piece.
+static void packAcross(const PiecedFactor &from, int64_t size, int64_t width,
+                       int64_t terms, float *to) {
+  for (int64_t i = 0, count; i < size; i += count) {
+    count = from.inPiece(i, size - i);
+    const Factor piece = from.from(i, 0);
+    for (int64_t term = 0; term < terms; ++term)
+      for (int64_t j = 0; j < count; ++j)
+        to[term * width + i + j] =
+            piece.data[j * piece.stride + term * piece.termStride];
+  }
+  for (int64_t term = 0; term < terms; ++term)
+    std::fill(to + term * width + size, to + (term + 1) * width, 0.0f);
+}
+
+void shardc::rt::packPanels(const PiecedFactor &from, const Panels &panels,
+                            int64_t begin, int64_t end, const Terms &terms,
+                            float *to) {
+  if (from.isWhole())
+    return packPiece(from.from(0, 0), panels, begin, end, terms, to);
+  if (from.isOfTerms()) {
+    for (int64_t term = 0, count; term < terms.count; term += count) {
+      count = from.inPiece(term, terms.count - term);
+      packPiece(from.from(0, term), panels, begin, end,
+                {terms.first + term, count, terms.of}, to);
+    }
+    return;
+  }
+  const int64_t first = panels.begin(begin);
+  for (int64_t next; begin < end; begin = next) {
+    const int64_t place = panels.begin(begin) - first;
+    const int64_t inPiece =
+        from.inPiece(place, panels.begin(end) - first - place);
+    for (next = begin;
+         next < end && panels.begin(next + 1) - first <= place + inPiece;)
+      ++next;
+    float *packed = to + place * terms.of;
+    if (next > begin) {
+      packPiece(from.from(place, 0), panels, begin, next, terms, packed);
+      continue;
+    }
+    const int64_t width = panels.packedSize(begin);
+    packAcross(from.at(place, 0), panels.size(begin), width, terms.count,
+               packed + terms.first * width);
+    ++next;
   }
 }

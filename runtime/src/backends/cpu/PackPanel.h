@@ -27,6 +27,57 @@ struct Factor {
   }
 };
 
+/// A factor in one piece, or in several of equal strides: blocks of its
+/// elements or of its terms, each of `extent` but for the last.
+class PiecedFactor {
+public:
+  explicit PiecedFactor(const Factor &whole) : whole(whole) {}
+  PiecedFactor(const float *const *pieces, int64_t extent, bool areTerms,
+               int64_t stride, int64_t termStride)
+      : whole{nullptr, stride, termStride}, pieces(pieces), extent(extent),
+        areTerms(areTerms) {}
+
+  int64_t stride() const { return whole.stride; }
+  bool isWhole() const { return extent == 0; }
+  bool isOfTerms() const { return areTerms; }
+
+  PiecedFactor at(int64_t i, int64_t term) const {
+    PiecedFactor from = *this;
+    if (isWhole())
+      from.whole = whole.at(i, term);
+    from.firstElement += i;
+    from.firstTerm += term;
+    return from;
+  }
+  /// The piece that has element `i` of term `term`, from there on.
+  Factor from(int64_t i, int64_t term) const {
+    if (isWhole())
+      return whole.at(i, term);
+    i += firstElement, term += firstTerm;
+    int64_t &place = areTerms ? term : i, piece = place / extent;
+    place -= piece * extent;
+    return Factor{pieces[piece], whole.stride, whole.termStride}.at(i, term);
+  }
+  /// How many of `count` elements or terms, which pieces are blocks of, from
+  /// number `begin` on are in the piece of the first.
+  int64_t inPiece(int64_t begin, int64_t count) const {
+    int64_t place = begin + (areTerms ? firstTerm : firstElement);
+    return isWhole() ? count : std::min(count, extent - place % extent);
+  }
+  /// Whether `count` elements of `terms` terms are in one piece.
+  bool isOnePiece(int64_t i, int64_t count, int64_t term, int64_t terms) const {
+    return areTerms ? inPiece(term, terms) == terms
+                    : inPiece(i, count) == count;
+  }
+
+private:
+  Factor whole; ///< If it is not in one piece, its strides.
+  const float *const *pieces = nullptr;
+  int64_t extent = 0;
+  bool areTerms = false;
+  int64_t firstElement = 0, firstTerm = 0;
+};
+
 /// How the rows of a, or the columns of b, are cut into panels. They follow one
 /// another in packed memory.
 class Panels {
@@ -77,7 +128,7 @@ struct Terms {
 /// with the first of the terms: element i of term t of a panel of `width` comes
 /// to `to[t * width + i]`, and panels follow one another. Elements behind the
 /// size of a panel become any number.
-void packPanels(const Factor &from, const Panels &panels, int64_t begin,
+void packPanels(const PiecedFactor &from, const Panels &panels, int64_t begin,
                 int64_t end, const Terms &terms, float *to);
 
 } // namespace shardc::rt

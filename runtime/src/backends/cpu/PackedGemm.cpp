@@ -61,9 +61,11 @@ bool PackedGemm::canAdd(const GemmCommand &gemm, int64_t addends) {
 }
 
 PackedGemm::PackedGemm(const GemmCommand &gemm, GemmCalls calls,
-                       const MicroKernels &kernels, int64_t addends)
-    : gemm(gemm), kernels(&kernels), m(gemm.m), n(gemm.n), k(addends * gemm.k),
-      addends(addends), perBlock(addends > 1 ? addendsOfBlock(gemm) : 1),
+                       const MicroKernels &kernels, int64_t addends,
+                       const GemmPieces &pieces)
+    : gemm(gemm), pieces(pieces), kernels(&kernels), m(gemm.m), n(gemm.n),
+      k(addends * gemm.k), addends(addends),
+      perBlock(addends > 1 ? addendsOfBlock(gemm) : 1),
       blocks(addends > 1 ? ceilDiv(addends, perBlock)
                          : ceilDiv(gemm.k, maxTerms)) {
   if (m == 0 || n == 0)
@@ -84,11 +86,12 @@ void PackedGemm::chooseOrientation() {
     n = swaps ? gemm.m : gemm.n;
     // Rounding is a part of packing, and packed addends follow one another.
     // Where terms are rows, a panel is a part of a line or two of each.
-    bool mayRead = gemm.precision == Precision::Highest && addends == 1;
+    bool mayRead = gemm.precision == Precision::Highest && addends == 1 &&
+                   rowFactor({}, 0).isWhole();
     bool areFewPanels = columnPanels(n).count() <= 4;
     bool isSmall = m * std::min(k, maxTerms) <= maxInPlace;
     readsRows =
-        mayRead && (rowFactor({}, 0).stride == 1
+        mayRead && (rowFactor({}, 0).stride() == 1
                         ? m <= 16 || (areFewPanels && isSmall)
                         : areFewPanels || (isSmall && k > minTermsInPlace));
   };
@@ -113,7 +116,7 @@ double PackedGemm::estimateCycles() const {
   double cycles = perTerm * rows.count() * k;
   if (!readsRows)
     cycles += 0.5 * m * k;
-  if (columnFactor({}, 0).stride != 1)
+  if (columnFactor({}, 0).stride() != 1)
     cycles += 0.6 * n * k;
   return cycles + (isSwapped ? 1.5 : 0.25) * m * n * blocks;
 }
@@ -179,16 +182,28 @@ int64_t PackedGemm::numPackTasks(int64_t round) const {
                   : 0;
 }
 
-Factor PackedGemm::factorA(const void *a, int64_t round) const {
-  const float *data =
-      static_cast<const float *>(a) + round / slabs * gemm.m * gemm.k;
-  return gemm.transposeA ? Factor{data, 1, gemm.m} : Factor{data, gemm.k, 1};
+/// A matrix of `columns`, whose elements are its rows, or its columns.
+static PiecedFactor factorOf(const void *data, int64_t columns,
+                             bool elementsAreRows, const MatrixPieces &pieces) {
+  const int64_t row = pieces.isWhole() ? columns : pieces.rowStride;
+  const int64_t stride = elementsAreRows ? row : 1;
+  const int64_t termStride = elementsAreRows ? 1 : row;
+  if (pieces.isWhole())
+    return PiecedFactor({static_cast<const float *>(data), stride, termStride});
+  return {static_cast<const float *const *>(data), pieces.extent,
+          pieces.areRows != elementsAreRows, stride, termStride};
 }
 
-Factor PackedGemm::factorB(const void *b, int64_t round) const {
-  const float *data =
-      static_cast<const float *>(b) + round / slabs * gemm.k * gemm.n;
-  return gemm.transposeB ? Factor{data, gemm.k, 1} : Factor{data, 1, gemm.n};
+PiecedFactor PackedGemm::factorA(const void *a, int64_t round) const {
+  return factorOf(
+      static_cast<const float *>(a) + round / slabs * gemm.m * gemm.k,
+      gemm.transposeA ? gemm.m : gemm.k, !gemm.transposeA, pieces.a);
+}
+
+PiecedFactor PackedGemm::factorB(const void *b, int64_t round) const {
+  return factorOf(static_cast<const float *>(b) +
+                      round / slabs * gemm.k * gemm.n,
+                  gemm.transposeB ? gemm.k : gemm.n, gemm.transposeB, pieces.b);
 }
 
 /// Packs panels of the factors of some addends, rounded to the precision of the
@@ -298,7 +313,7 @@ inline void PackedGemm::chooseRows(const Tile &tile, Range terms, Range group,
                 (terms.begin - tile.firstTerm) * panels.packedExtent() +
                 row * terms.size();
   } else if (readsRows) {
-    Factor inPlace = rowsOf(0).at(row, terms.begin);
+    Factor inPlace = rowsOf(0).from(row, terms.begin);
     factors.a = inPlace.data;
     factors.aRow = inPlace.stride;
     factors.aTerm = inPlace.termStride;
@@ -352,10 +367,12 @@ void PackedGemm::multiplyPanels(const Tile &tile, int64_t block, Range rows,
       bool isOnly = rows.size() == ofRows.count();
       int64_t first = isOnly ? column : ofColumns.begin(columns.begin);
       float *own = tile.ownB + (column - first) * terms.size();
-      Factor inPlace = columnsOf(0).at(column, terms.begin);
-      packsFirst = rows.begin == 0 && inPlace.stride == 1 &&
-                   ofColumns.size(j) == kernels->maxColumns() && addends == 1 &&
-                   gemm.precision == Precision::Highest;
+      Factor inPlace = columnsOf(0).from(column, terms.begin);
+      packsFirst =
+          rows.begin == 0 && inPlace.stride == 1 &&
+          ofColumns.size(j) == kernels->maxColumns() && addends == 1 &&
+          gemm.precision == Precision::Highest &&
+          columnsOf(0).isOnePiece(column, width, terms.begin, terms.size());
       if (packsFirst) {
         factors.b = inPlace.data;
         factors.bTerm = inPlace.termStride;
@@ -367,7 +384,7 @@ void PackedGemm::multiplyPanels(const Tile &tile, int64_t block, Range rows,
       }
       if (rows.begin == 0 && fetches && addends == 1 && j + 1 < columns.end)
         next =
-            Prefetch(columnsOf(0).at(column + ofColumns.size(j), terms.begin),
+            Prefetch(columnsOf(0).from(column + ofColumns.size(j), terms.begin),
                      ofColumns.size(j + 1), terms.size(), rows.size());
     }
     result.columns = ofColumns.size(j);

@@ -16,6 +16,10 @@
 // products of each is complete before it is added to those of others: in
 // registers and the first-level cache, a tile of the micro-kernel at a time.
 //
+// A factor may lie in pieces, the shards of a matrix that need not be gathered:
+// packing reads them where they are. What kernels read in place is in one
+// piece.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_RT_SRC_BACKENDS_CPU_PACKEDGEMM_H
@@ -35,7 +39,7 @@ public:
   /// The sum of `addends` GEMMs, as `prepareSum` has it, if that is possible.
   explicit PackedGemm(const GemmCommand &gemm, GemmCalls calls = {},
                       const MicroKernels &kernels = MicroKernels::best(),
-                      int64_t addends = 1);
+                      int64_t addends = 1, const GemmPieces &pieces = {});
 
   static bool canAdd(const GemmCommand &gemm, int64_t addends);
 
@@ -74,23 +78,23 @@ private:
     return addends == 1 ? part(gemm.k, 1, block, blocks)
                         : part(k, size, block, blocks);
   }
-  Factor factorA(const void *a, int64_t round) const;
-  Factor factorB(const void *b, int64_t round) const;
+  PiecedFactor factorA(const void *a, int64_t round) const;
+  PiecedFactor factorB(const void *b, int64_t round) const;
   /// The factors whose elements are rows and columns of what is computed.
-  Factor rowFactor(const GemmOperands &operands, int64_t round,
-                   int64_t addend = 0) const {
+  PiecedFactor rowFactor(const GemmOperands &operands, int64_t round,
+                         int64_t addend = 0) const {
     return isSwapped ? factorB(operands.factorB(addend), round)
                      : factorA(operands.factorA(addend), round);
   }
-  Factor columnFactor(const GemmOperands &operands, int64_t round,
-                      int64_t addend = 0) const {
+  PiecedFactor columnFactor(const GemmOperands &operands, int64_t round,
+                            int64_t addend = 0) const {
     return isSwapped ? factorA(operands.factorA(addend), round)
                      : factorB(operands.factorB(addend), round);
   }
   /// Of a panel: more where there is but one vector of columns.
   int64_t maxRows() const {
     return n <= kernels->lanes &&
-                   (rowFactor({}, 0).stride == 1 || m <= kernels->maxTallRows)
+                   (rowFactor({}, 0).stride() == 1 || m <= kernels->maxTallRows)
                ? kernels->maxTallRows
                : kernels->maxRows;
   }
@@ -108,7 +112,9 @@ private:
   double estimateCycles() const;
   void chooseTiles(GemmCalls calls);
   /// Panels of the factor of rows that are packed together.
-  int64_t panelsAtOnce() const { return rowFactor({}, 0).stride == 1 ? 8 : 1; }
+  int64_t panelsAtOnce() const {
+    return rowFactor({}, 0).stride() == 1 ? 8 : 1;
+  }
   int64_t sharedPanelsAtOnce() const { return byRows ? 1 : panelsAtOnce(); }
   template <typename FactorOf>
   void packRounded(FactorOf factorOf, const Panels &panels, Range which,
@@ -123,6 +129,7 @@ private:
                    const MicroTile &result) const;
 
   GemmCommand gemm;
+  GemmPieces pieces;
   const MicroKernels *kernels;
   /// Whether the transpose of c is computed, of bᵀ by aᵀ: there the vectors of
   /// a narrow c are full.

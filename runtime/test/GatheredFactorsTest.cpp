@@ -1,0 +1,381 @@
+//===- GatheredFactorsTest.cpp - All-gathers that need no copy ------------===//
+
+#include "TestPlan.h"
+
+#include "exec/GatheredFactors.h"
+#include "shardc-rt/Executor.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+
+using namespace shardc::rt;
+using test::addOwnBuffer;
+using test::makePlan;
+
+namespace {
+
+/// A GEMM c = a b, or of the transposes, of parameters. b, and in some tests a,
+/// are gathered along one dimension.
+struct Sizes {
+  int64_t m, n, k;
+  bool transposeA, transposeB;
+  int dim;
+};
+
+template <typename T>
+T *add(fb::PlanT &plan, T table) {
+  auto command = std::make_unique<fb::CommandT>();
+  command->operation.Set(std::move(table));
+  plan.programs[0]->commands.push_back(std::move(command));
+  return static_cast<T *>(plan.programs[0]->commands.back()->operation.value);
+}
+
+/// A parameter, and the buffer of its shard. `axes` are those of each
+/// dimension.
+uint32_t addParameter(fb::PlanT &plan, const char *name,
+                      const std::vector<int64_t> &shape,
+                      std::vector<std::vector<uint16_t>> axes) {
+  auto tensor = std::make_unique<fb::TensorT>();
+  tensor->name = name;
+  tensor->role = fb::Role::Parameter;
+  tensor->shape = shape;
+  tensor->init = std::make_unique<fb::InitializerT>();
+  tensor->init->kind = fb::InitKind::Uniform;
+  tensor->init->a = -1;
+  tensor->init->b = 1;
+  tensor->sharding = std::make_unique<fb::ShardingT>();
+  std::vector<int64_t> local = shape;
+  for (size_t dim = 0; dim < axes.size(); ++dim) {
+    for (uint16_t axis : axes[dim]) {
+      int64_t size = plan.mesh->axes[axis]->size;
+      local[dim] = (local[dim] + size - 1) / size;
+    }
+    tensor->sharding->dims.push_back(std::make_unique<fb::DimShardingT>());
+    tensor->sharding->dims.back()->axes = axes[dim];
+  }
+  tensor->offset = plan.arena_bytes;
+  uint32_t buffer = addOwnBuffer(plan, fb::DType::F32, local);
+  tensor->bytes = plan.programs[0]->buffers[buffer]->bytes;
+  // Before the input.
+  plan.tensors.insert(plan.tensors.end() - 1, std::move(tensor));
+  return buffer;
+}
+
+/// Gathers a buffer into a new one, which it returns.
+uint32_t addGather(fb::PlanT &plan, uint32_t shard, std::vector<int64_t> shape,
+                   int dim, std::vector<uint16_t> axes = {0}) {
+  fb::CollectiveStartT start;
+  start.kind = fb::CollectiveKind::AllGather;
+  start.axes = std::move(axes);
+  auto item = std::make_unique<fb::CollectiveItemT>();
+  item->in = shard;
+  item->out = addOwnBuffer(plan, fb::DType::F32, std::move(shape));
+  item->dim = dim;
+  uint32_t out = item->out;
+  start.items.push_back(std::move(item));
+  fb::CollectiveWaitT wait;
+  wait.start = plan.programs[0]->commands.size();
+  add(plan, std::move(start));
+  add(plan, wait);
+  return out;
+}
+
+/// Adds a GEMM, whose result is the result "c" of the program.
+fb::GemmT *addGemm(fb::PlanT &plan, fb::GemmT gemm) {
+  gemm.c = addOwnBuffer(plan, fb::DType::F32, {gemm.m, gemm.n});
+  auto result = std::make_unique<fb::ResultT>();
+  result->name = "c";
+  result->buffer = gemm.c;
+  result->shape = {gemm.m, gemm.n};
+  result->sharding = std::make_unique<fb::ShardingT>();
+  for (int dim = 0; dim < 2; ++dim)
+    result->sharding->dims.push_back(std::make_unique<fb::DimShardingT>());
+  plan.programs[0]->results.push_back(std::move(result));
+  return add(plan, gemm);
+}
+
+/// The all-gather of the plan below, behind the commands of the test plan.
+constexpr uint32_t gatherCommand = 7;
+
+using Edit = std::function<void(fb::PlanT &, fb::GemmT &)>;
+
+/// The test plan, with the GEMM.
+std::string makeGatherPlan(int devices, const Sizes &sizes,
+                           const Edit &edit = {}) {
+  return makePlan(devices, [&](fb::PlanT &plan) {
+    std::vector<int64_t> aShape{sizes.m, sizes.k}, bShape{sizes.k, sizes.n};
+    if (sizes.transposeA)
+      std::swap(aShape[0], aShape[1]);
+    if (sizes.transposeB)
+      std::swap(bShape[0], bShape[1]);
+    std::vector<std::vector<uint16_t>> sharded(2);
+    sharded[sizes.dim] = {0};
+    uint32_t a = addParameter(plan, "a", aShape, {{}, {}});
+    uint32_t shard = addParameter(plan, "b", bShape, sharded);
+    fb::GemmT gemm;
+    gemm.a = a;
+    gemm.b = addGather(plan, shard, bShape, sizes.dim);
+    gemm.m = sizes.m, gemm.n = sizes.n, gemm.k = sizes.k;
+    gemm.transpose_a = sizes.transposeA;
+    gemm.transpose_b = sizes.transposeB;
+    fb::GemmT *added = addGemm(plan, gemm);
+    if (edit)
+      edit(plan, *added);
+  });
+}
+
+/// A loaded program, without an executor.
+class Loaded {
+public:
+  explicit Loaded(const std::string &bytes)
+      : plan(*Plan::parse(bytes)),
+        kernels(*KernelLibrary::load(plan->spec(), "")),
+        layout((*ArenaLayout::create(plan->spec(), /*share=*/true))[0]),
+        memory(layout.bytes()),
+        ranks{{plan->spec(), *kernels, layout, memory.data(), {}, 0}},
+        buffers(ranks, 0), gathered(buffers, prepared) {}
+
+  bool isInPlace(uint32_t command = gatherCommand) const {
+    return gathered.isInPlace(command, 0);
+  }
+  const GatheredFactors::Factor *factor() const {
+    const ProgramSpec &program = plan->spec().programs[0];
+    return gathered.find(std::get<CollectiveStartCommand>(
+                             program.commands[gatherCommand].operation)
+                             .items[0]
+                             .out);
+  }
+
+private:
+  std::shared_ptr<const Plan> plan;
+  std::unique_ptr<KernelLibrary> kernels;
+  ArenaLayout layout;
+  std::vector<char> memory;
+  std::vector<DeviceSet> ranks;
+  ProgramBuffers buffers;
+  PreparedSteps prepared;
+  GatheredFactors gathered;
+};
+
+/// Compares the result "c" with that of devices that share nothing, which copy.
+void expectBitsAndBytesOfACopy(const std::string &bytes, int threads) {
+  EXPECT_TRUE(Loaded(bytes).isInPlace());
+  auto plan = Plan::parse(bytes);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  auto context = Context::create({threads});
+  ASSERT_TRUE(context.ok());
+  HostArray x(DType::F32, {12});
+  std::vector<HostArray> results;
+  uint64_t wireBytes[2];
+  for (bool share : {false, true}) {
+    ExecutorOptions options;
+    options.shareReplicas = share;
+    options.poisonPadding = true;
+    auto executor = Executor::create(**context, *plan, options);
+    ASSERT_TRUE(executor.ok()) << executor.status();
+    ASSERT_TRUE((*executor)->initializeParameters().ok());
+    // The second step reads the shards again.
+    for (int step = 0; step < 2; ++step) {
+      auto result = (*executor)->step({{"x", x.view()}});
+      ASSERT_TRUE(result.ok()) << result.status();
+      results.push_back(*result->find("c"));
+      wireBytes[share] = result->wireBytes;
+    }
+  }
+  for (const HostArray &one : results)
+    EXPECT_EQ(0, std::memcmp(one.data.data(), results[0].data.data(),
+                             one.data.size()));
+  EXPECT_GT(wireBytes[1], 0u);
+  EXPECT_EQ(wireBytes[0], wireBytes[1]);
+}
+
+class GatheredGemmTest
+    : public testing::TestWithParam<std::tuple<Sizes, int, int>> {};
+
+TEST_P(GatheredGemmTest, HasTheBitsAndTheBytesOfACopy) {
+  auto [sizes, devices, threads] = GetParam();
+  expectBitsAndBytesOfACopy(makeGatherPlan(devices, sizes), threads);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Sizes, GatheredGemmTest,
+    testing::Combine(testing::Values(Sizes{17, 231, 129, false, false, 0},
+                                     Sizes{17, 231, 129, false, false, 1},
+                                     Sizes{17, 231, 129, false, true, 0},
+                                     Sizes{17, 231, 129, false, true, 1},
+                                     Sizes{150, 200, 333, true, false, 1},
+                                     Sizes{150, 200, 333, true, true, 1},
+                                     Sizes{300, 129, 700, false, false, 0},
+                                     Sizes{300, 129, 700, false, true, 1}),
+                     testing::Values(2, 3, 4), testing::Values(1, 2)));
+
+TEST(GatheredFactorsTest, RowsOneAfterTheOtherAreAWhole) {
+  // 64 rows of 32 floats are a multiple of the alignment.
+  Loaded rows(makeGatherPlan(2, {8, 32, 128, false, false, 0}));
+  ASSERT_NE(rows.factor(), nullptr);
+  EXPECT_EQ(rows.factor()->numPieces, 1);
+  EXPECT_TRUE(rows.factor()->pieces.isWhole());
+  // Of three shards of 43 the last one has 42.
+  Loaded columns(makeGatherPlan(3, {8, 128, 32, false, false, 1}));
+  ASSERT_NE(columns.factor(), nullptr);
+  EXPECT_EQ(columns.factor()->numPieces, 3);
+  EXPECT_EQ(columns.factor()->pieces.extent, 43);
+  EXPECT_EQ(columns.factor()->pieces.rowStride, 43);
+}
+
+TEST(GatheredFactorsTest, NoPieceIsEmpty) {
+  // 38 shards of 33 columns, one of 31, and one of none.
+  Loaded loaded(makeGatherPlan(40, {8, 1285, 64, false, false, 1}));
+  ASSERT_NE(loaded.factor(), nullptr);
+  EXPECT_EQ(loaded.factor()->numPieces, 39);
+  // Those of 31 devices have 31 columns: too few.
+  Loaded narrow(makeGatherPlan(31, {8, 961, 64, false, false, 1}));
+  EXPECT_EQ(narrow.factor(), nullptr);
+}
+
+/// What a program does besides, so that the copy has to stay.
+struct Use {
+  const char *name;
+  bool isInPlace;
+  Edit edit;
+};
+
+void PrintTo(const Use &use, std::ostream *out) { *out << use.name; }
+
+class GatherUseTest : public testing::TestWithParam<Use> {};
+
+TEST_P(GatherUseTest, DecidesWhetherItNeedsACopy) {
+  Loaded loaded(
+      makeGatherPlan(2, {8, 128, 64, false, false, 1}, GetParam().edit));
+  EXPECT_EQ(loaded.isInPlace(), GetParam().isInPlace);
+}
+
+uint32_t shardOf(const fb::PlanT &plan) {
+  return plan.programs[0]
+      ->commands[gatherCommand]
+      ->operation.AsCollectiveStart()
+      ->items[0]
+      ->in;
+}
+
+/// Moves the last command to place `at`, behind the all-gather.
+void moveLast(fb::PlanT &plan, size_t at) {
+  auto &commands = plan.programs[0]->commands;
+  std::rotate(commands.begin() + at, commands.end() - 1, commands.end());
+}
+
+void addClear(fb::PlanT &plan, uint32_t buffer) {
+  fb::ClearT clear;
+  clear.buffer = buffer;
+  add(plan, clear);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Uses, GatherUseTest,
+    testing::Values(
+        Use{"nothing", true, {}},
+        Use{"two GEMMs read it", true,
+            [](fb::PlanT &plan, fb::GemmT &gemm) {
+              fb::GemmT other = gemm;
+              other.c = addOwnBuffer(plan, fb::DType::F32, {8, 128});
+              add(plan, other);
+            }},
+        Use{"another command reads it", false,
+            [](fb::PlanT &plan, fb::GemmT &gemm) {
+              fb::CopyT copy;
+              copy.in = gemm.b;
+              copy.out = addOwnBuffer(plan, fb::DType::F32, {64, 128});
+              add(plan, copy);
+            }},
+        Use{"the GEMM sums its columns", false,
+            [](fb::PlanT &plan, fb::GemmT &gemm) {
+              gemm.column_sums = addOwnBuffer(plan, fb::DType::F32, {128});
+            }},
+        Use{"it is a result", false,
+            [](fb::PlanT &plan, fb::GemmT &gemm) {
+              fb::ResultT &c = *plan.programs[0]->results.back();
+              c.buffer = gemm.b;
+              c.shape = {64, 128};
+            }},
+        Use{"the shards are written behind the GEMM", true,
+            [](fb::PlanT &plan, fb::GemmT &) {
+              addClear(plan, shardOf(plan));
+            }},
+        Use{"the shards are written before the GEMM", false,
+            [](fb::PlanT &plan, fb::GemmT &) {
+              addClear(plan, shardOf(plan));
+              moveLast(plan, gatherCommand + 2);
+            }},
+        Use{"the shards are written by a later run of a loop", false,
+            [](fb::PlanT &plan, fb::GemmT &gemm) {
+              gemm.accumulate = true;
+              addClear(plan, gemm.c);
+              moveLast(plan, gatherCommand + 2);
+              addClear(plan, shardOf(plan));
+              test::addLoop(plan, gatherCommand + 3, 2);
+              plan.programs[0]
+                  ->commands[gatherCommand + 3]
+                  ->operation.AsLoop()
+                  ->commands = 2;
+            }},
+        Use{"the GEMM is in a loop", true,
+            [](fb::PlanT &plan, fb::GemmT &gemm) {
+              gemm.accumulate = true;
+              addClear(plan, gemm.c);
+              moveLast(plan, gatherCommand + 2);
+              test::addLoop(plan, gatherCommand + 3, 2);
+            }}));
+
+void addAxis(fb::PlanT &plan) {
+  auto axis = std::make_unique<fb::AxisT>();
+  axis->name = "e";
+  axis->size = 2;
+  plan.mesh->axes.push_back(std::move(axis));
+}
+
+TEST(GatheredFactorsTest, ShardsOfSeveralAxes) {
+  for (int dim : {0, 1}) {
+    std::string bytes = makePlan(3, [&](fb::PlanT &plan) {
+      addAxis(plan);
+      std::vector<std::vector<uint16_t>> axes(2);
+      axes[dim] = {1, 0};
+      fb::GemmT gemm;
+      gemm.a = addParameter(plan, "a", {40, 250}, {{}, {}});
+      gemm.b = addGather(plan, addParameter(plan, "b", {250, 330}, axes),
+                         {250, 330}, dim, {1, 0});
+      gemm.m = 40, gemm.n = 330, gemm.k = 250;
+      addGemm(plan, gemm);
+    });
+    Loaded loaded(bytes);
+    ASSERT_NE(loaded.factor(), nullptr);
+    EXPECT_EQ(loaded.factor()->numPieces, 6);
+    expectBitsAndBytesOfACopy(bytes, 2);
+  }
+}
+
+/// Rows of a that devices gather follow one another, and so do rows of c: one
+/// GEMM computes them all from the copies.
+TEST(GatheredFactorsTest, WhatIsMergedNeedsACopy) {
+  for (bool isMerged : {false, true}) {
+    Loaded loaded(makePlan(2, [&](fb::PlanT &plan) {
+      addAxis(plan);
+      // Gathered over d; over e rows differ, or those of different matrices b.
+      uint32_t shard = addParameter(plan, "a", {128, 64}, {{1}, {0}});
+      uint32_t b = addParameter(
+          plan, "b", {128, 32},
+          {{isMerged ? std::vector<uint16_t>() : std::vector<uint16_t>{1}},
+           {}});
+      plan.programs[0]->buffers[b]->shape = {64, 32};
+      plan.programs[0]->buffers[b]->bytes = 64 * 32 * 4;
+      fb::GemmT gemm;
+      gemm.a = addGather(plan, shard, {64, 64}, 1);
+      gemm.b = b;
+      gemm.c = addOwnBuffer(plan, fb::DType::F32, {64, 32});
+      gemm.m = 64, gemm.n = 32, gemm.k = 64;
+      add(plan, gemm);
+    }));
+    EXPECT_EQ(loaded.isInPlace(), !isMerged);
+  }
+}
+
+} // namespace
