@@ -51,6 +51,15 @@ absl::Status RowFit::convertInteger(const HostArray &rows, int64_t i,
   return absl::OkStatus();
 }
 
+bool RowFit::keeps(const HostArray &rows, int64_t first, int64_t count) const {
+  const int64_t width = byteSize(to);
+  return rows.dtype == to && isFloat(to) &&
+         areFinite(to,
+                   reinterpret_cast<const char *>(rows.data.data()) +
+                       first * width,
+                   count * width);
+}
+
 absl::Status RowFit::convert(const HostArray &rows, int64_t from, int64_t count,
                              int64_t firstRow, HostArray &out, int64_t toRow,
                              bool &isRounded) const {
@@ -59,14 +68,12 @@ absl::Status RowFit::convert(const HostArray &rows, int64_t from, int64_t count,
                          : numElements(absl::MakeSpan(rows.shape).subspan(1));
   const int64_t first = from * rowSize, end = first + count * rowSize;
   const int64_t place = toRow * rowSize;
-  if (rows.dtype == to && isFloat(to)) {
+  if (keeps(rows, first, end - first)) {
     const int64_t width = byteSize(to), bytes = (end - first) * width;
-    const std::byte *data = rows.data.data() + first * width;
-    if (areFinite(to, reinterpret_cast<const char *>(data), bytes)) {
-      if (bytes > 0)
-        std::memcpy(out.data.data() + place * width, data, bytes);
-      return absl::OkStatus();
-    }
+    if (bytes > 0)
+      std::memcpy(out.data.data() + place * width,
+                  rows.data.data() + first * width, bytes);
+    return absl::OkStatus();
   }
   for (int64_t i = first; i < end; ++i) {
     const int64_t row = firstRow + (i - first) / rowSize;

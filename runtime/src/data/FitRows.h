@@ -29,6 +29,9 @@ public:
   /// integers to anything but bools.
   bool takes(DType from) const;
 
+  /// Whether `convert` leaves elements [first, first + count) as they are.
+  bool keeps(const HostArray &rows, int64_t first, int64_t count) const;
+
   /// Converts rows [from, from + count) of `rows`, the first of which is number
   /// `firstRow` of the array, to rows of `out` from `toRow` on. `isRounded` is
   /// set if a number has changed. InvalidArgument names the row.

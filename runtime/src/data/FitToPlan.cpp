@@ -210,11 +210,15 @@ absl::StatusOr<Fitted> Fitting::fit(std::vector<std::string> &converted) {
   } else {
     int64_t count = shape->empty() ? 1 : shape->front();
     found->array.shape = *shape;
-    fitted.array = HostArray(tensor.dtype, *std::move(shape));
-    if (absl::Status status =
-            rows.convert(found->array, 0, count, 0, fitted.array, 0, isRounded);
-        !status.ok())
-      return status;
+    if (rows.keeps(found->array, 0, numElements(*shape))) {
+      fitted.array = std::move(found->array);
+    } else {
+      fitted.array = HostArray(tensor.dtype, *std::move(shape));
+      if (absl::Status status = rows.convert(found->array, 0, count, 0,
+                                             fitted.array, 0, isRounded);
+          !status.ok())
+        return status;
+    }
   }
   if (storage != toString(tensor.dtype) && storage != "text")
     converted.push_back(absl::StrCat(tensor.name, " from ", storage,
