@@ -90,14 +90,14 @@ class Bench:
             server.stop()
         return result
 
-    def of_peak(self, mlp, seconds):
+    def of_peak(self, flops, seconds):
         if not seconds:
             return ""
-        return f"{100 * mlp.flops() / seconds / self.limits.flops:.0f} % of peak FLOP/s"
+        return f"{100 * flops / seconds / self.limits.flops:.0f} % of peak FLOP/s"
 
-    def line(self, result, workload, mlp, ours, peer_name, peer, goal, at_least):
-        """`ours` against `peer`, both entrants of a contest."""
+    def line(self, result, workload, mlp, ours, peer_name, peer, goal, at_least, flops=0):
+        """`ours` against `peer`, both entrants of a contest; `flops` of ours, if they are not those of a step."""
         above, below = (peer, ours) if at_least else (ours, peer)
         note = result.error(ours) or result.error(peer) or ("" if result.seconds(peer) else "JAX is not installed")
         return Line(workload, peer_name, result.seconds(ours), result.seconds(peer), "s", result.ratio(above, below),
-                    goal, at_least, self.of_peak(mlp, result.seconds(ours)), note)  # fmt: skip
+                    goal, at_least, self.of_peak(flops or mlp.flops(), result.seconds(ours)), note)  # fmt: skip

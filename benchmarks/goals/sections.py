@@ -83,7 +83,7 @@ def epoch(bench):
         result = bench.hold()
         for layout in layouts:
             yield bench.line(result, f"digits, {what}, {layout.name}", mlp, layout.name, "JAX, step loop",
-                             "JAX " + layout.name, 15, True)  # fmt: skip
+                             "JAX " + layout.name, 15, True, mlp.flops_with_evaluation(w.DIGITS_ROWS))  # fmt: skip
 
 
 def pipelines(bench):

@@ -13,10 +13,16 @@ class Mlp:
     loss: str = "mse"
     optimizer: str = "sgd"
 
+    def weights(self):
+        return sum(a * b for a, b in zip(self.layers, self.layers[1:]))
+
     def flops(self):
         """Of the GEMMs of a step: none for the gradient of the input."""
-        weights = sum(a * b for a, b in zip(self.layers, self.layers[1:]))
-        return 6 * self.batch * weights - 2 * self.batch * self.layers[0] * self.layers[1]
+        return 6 * self.batch * self.weights() - 2 * self.batch * self.layers[0] * self.layers[1]
+
+    def flops_with_evaluation(self, rows):
+        """The same with a share of evaluating `rows["test"]` rows after each epoch of `rows["train"]`."""
+        return self.flops() + 2 * rows["test"] * self.weights() / (rows["train"] // self.batch)
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,7 @@ NOTEBOOK = Mlp((10, 32, 16, 1), 1024)
 IMAGES = Mlp((784, 1024, 1024, 10), 128, "softmax_cross_entropy")
 WIDE = Mlp((1024, 4096, 1024), 1024)
 DIGITS = Mlp((64, 128, 64, 10), 256, "softmax_cross_entropy", "adam")
+DIGITS_ROWS = {"train": 1437, "test": 360}
 # One parameter bucket of 16 MiB.
 BUCKET = Mlp((1024, 2048, 1024), 8, optimizer="adamw")
 # As many in 96 weights, and 96 biases.
