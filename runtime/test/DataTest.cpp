@@ -7,6 +7,7 @@
 #include "data/Batches.h"
 #include "data/Csv.h"
 #include "data/Npz.h"
+#include "data/Random.h"
 #include "shardc-rt/Trainer.h"
 
 #include <algorithm>
@@ -242,6 +243,23 @@ TEST(BatchesTest, ShufflesDeterministically) {
   EXPECT_TRUE(shuffledRows(0, 1, 0).empty());
 }
 
+/// As by Random123, whichever way they are computed here.
+TEST(BatchesTest, RandomBitsAreThoseOfPhilox) {
+  const uint64_t seed = 0x123456789abcdef0, stream = (uint64_t(1) << 32) + 5;
+  for (size_t count : {0, 1, 3, 4, 5, 64, 1003}) {
+    std::vector<uint64_t> bits(count);
+    randomBits(seed, stream, absl::MakeSpan(bits));
+    for (size_t i = 0; i < count; ++i) {
+      auto block = randomBlock(seed, stream, i);
+      ASSERT_EQ(bits[i], (uint64_t(block[0]) << 32) | block[1]) << i;
+    }
+  }
+  // The known answer of Random123 for a counter and a key of zeros.
+  uint64_t first;
+  randomBits(0, 0, absl::MakeSpan(&first, 1));
+  EXPECT_EQ(first, 0x6627e8d5e169c58d);
+}
+
 Dataset numbered(int64_t rows) {
   Dataset dataset;
   dataset.name = "test.npz";
@@ -252,12 +270,21 @@ Dataset numbered(int64_t rows) {
   return dataset;
 }
 
+/// Of batches of `size` rows, shuffled by seed 1.
+BatchStreamOptions batchesOf(int64_t size) {
+  BatchStreamOptions options;
+  options.batchSize = size;
+  options.seed = 1;
+  return options;
+}
+
 TEST(BatchesTest, EpochsCoverTheRowsAndDropTheRest) {
   Dataset dataset = numbered(10);
-  auto stream = BatchStream::create(dataset, 3, /*seed=*/1, /*shuffle=*/true);
+  EXPECT_EQ(*batchesPerEpoch(dataset, 3), 3);
+  auto stream = BatchStream::create(dataset, batchesOf(3));
   ASSERT_TRUE(stream.ok()) << stream.status();
-  EXPECT_EQ((*stream)->batchesPerEpoch(), 3);
-  for (int epoch = 0; epoch < 3; ++epoch) {
+  // More batches than are prepared ahead, so that memory is used again.
+  for (int epoch = 0; epoch < 5; ++epoch) {
     std::vector<float> seen;
     for (int batch = 0; batch < 3; ++batch) {
       absl::StatusOr<const Batch *> next = (*stream)->next();
@@ -268,18 +295,66 @@ TEST(BatchesTest, EpochsCoverTheRowsAndDropTheRest) {
     std::vector<int64_t> order = shuffledRows(10, 1, epoch);
     EXPECT_TRUE(std::equal(seen.begin(), seen.end(), order.begin()));
   }
-  auto inOrder = BatchStream::create(dataset, 4, 1, /*shuffle=*/false);
+  BatchStreamOptions options = batchesOf(4);
+  options.shuffle = false;
+  auto inOrder = BatchStream::create(dataset, options);
   ASSERT_TRUE(inOrder.ok()) << inOrder.status();
   EXPECT_EQ((*(*inOrder)->next())->arrays.at("x").values<float>()[3], 3.0f);
 }
 
+/// From the middle of an epoch, to that of another one.
+TEST(BatchesTest, BeginsAndEndsAtAnyBatch) {
+  Dataset dataset = numbered(10);
+  auto all = BatchStream::create(dataset, batchesOf(3));
+  BatchStreamOptions options = batchesOf(3);
+  options.begin = 2;
+  options.end = 7;
+  auto some = BatchStream::create(dataset, options);
+  ASSERT_TRUE(all.ok() && some.ok());
+  for (int batch = 0; batch < 7; ++batch) {
+    auto expected = (*all)->next();
+    ASSERT_TRUE(expected.ok());
+    if (batch < 2)
+      continue;
+    auto actual = (*some)->next();
+    ASSERT_TRUE(actual.ok()) << actual.status();
+    EXPECT_EQ((*actual)->arrays.at("x").data, (*expected)->arrays.at("x").data);
+  }
+  for (int again = 0; again < 2; ++again)
+    EXPECT_EQ((*some)->next().status().code(), absl::StatusCode::kOutOfRange);
+  options.begin = options.end;
+  auto none = BatchStream::create(dataset, options);
+  EXPECT_EQ((*none)->next().status().code(), absl::StatusCode::kOutOfRange);
+}
+
+/// Rows of a few and of many bytes, of sizes that are no multiple of a word.
+TEST(BatchesTest, CopiesRowsOfAnySize) {
+  for (int64_t bytes : {0, 1, 3, 4, 7, 31, 33, 40, 63, 256, 257, 1000}) {
+    Dataset dataset;
+    dataset.rows = 5;
+    HostArray x(DType::Bool, {5, bytes});
+    for (size_t i = 0; i < x.data.size(); ++i)
+      x.data[i] = std::byte(i * 7 + 1);
+    dataset.arrays.emplace("x", x);
+    const std::vector<int64_t> order = {3, 0, 4, 4};
+    Batch batch = *gatherBatch(dataset, order, 0, 4);
+    const std::vector<std::byte> &data = batch.arrays.at("x").data;
+    ASSERT_EQ(data.size(), 4 * bytes);
+    for (int64_t row = 0; row < 4; ++row)
+      EXPECT_TRUE(std::equal(data.begin() + row * bytes,
+                             data.begin() + (row + 1) * bytes,
+                             x.data.begin() + order[row] * bytes))
+          << bytes << " bytes, row " << row;
+  }
+}
+
 TEST(BatchesTest, TooFewRowsForABatchAreAnError) {
   Dataset dataset = numbered(10);
-  EXPECT_TRUE(BatchStream::create(dataset, 10, 1, true).ok());
-  EXPECT_EQ(BatchStream::create(dataset, 11, 1, true).status(),
+  EXPECT_TRUE(BatchStream::create(dataset, batchesOf(10)).ok());
+  EXPECT_EQ(BatchStream::create(dataset, batchesOf(11)).status(),
             absl::InvalidArgumentError(
                 "test.npz has 10 rows, fewer than the batch size 11"));
-  EXPECT_EQ(BatchStream::create(dataset, 0, 1, true).status().code(),
+  EXPECT_EQ(BatchStream::create(dataset, batchesOf(0)).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 

@@ -201,8 +201,14 @@ TEST(RowReaderTest, BatchesAreThoseOfADataSetInMemory) {
     const RowsOfBatch taken = {{"x", {{0, 2}, {5, 8}}}, {"y", {}}};
     for (bool shuffle : {false, true})
       for (const RowsOfBatch &rows : {RowsOfBatch(), taken}) {
-        auto expected = BatchStream::create(memory, 8, 3, shuffle, 1, rows);
-        auto actual = BatchStream::create(file, 8, 3, shuffle, 1, rows);
+        BatchStreamOptions options;
+        options.batchSize = 8;
+        options.seed = 3;
+        options.shuffle = shuffle;
+        options.begin = 1;
+        options.taken = rows;
+        auto expected = BatchStream::create(memory, options);
+        auto actual = BatchStream::create(file, options);
         for (int step = 0; step < 8; ++step) {
           auto a = (*expected)->next(), b = (*actual)->next();
           ASSERT_TRUE(a.ok() && b.ok()) << b.status();
@@ -240,7 +246,10 @@ TEST(RowReaderTest, NamesTheRowThatDoesNotFit) {
   auto &reader = dataset->inFile.at("y");
   reader = std::make_shared<const RowReader>(
       reader->fitted(RowFit(label, "array \"y\""), {20}));
-  auto stream = BatchStream::create(*dataset, 4, 1, /*shuffle=*/false);
+  BatchStreamOptions order;
+  order.batchSize = 4;
+  order.shuffle = false;
+  auto stream = BatchStream::create(*dataset, order);
   for (int step = 0; step < 2; ++step)
     EXPECT_TRUE((*stream)->next().ok());
   for (int again = 0; again < 2; ++again)

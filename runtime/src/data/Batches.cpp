@@ -16,19 +16,18 @@
 
 using namespace shardc::rt;
 
-/// Batches that are prepared ahead of the one in use.
+/// Batches that a thread prepares ahead of the one in use.
 static constexpr size_t batchesAhead = 4;
 
 std::vector<int64_t> shardc::rt::shuffledRows(int64_t rows, uint64_t seed,
                                               int64_t epoch) {
   std::vector<int64_t> order(rows);
   std::iota(order.begin(), order.end(), 0);
-  for (int64_t i = rows - 1; i > 0; --i) {
-    // Streams from 2^32 on, apart from those of the data sets.
-    auto block = randomBlock(seed, (uint64_t(1) << 32) + epoch, i);
-    uint64_t bits = (static_cast<uint64_t>(block[0]) << 32) | block[1];
-    std::swap(order[i], order[bits % static_cast<uint64_t>(i + 1)]);
-  }
+  // Streams from 2^32 on, apart from those of the data sets.
+  std::vector<uint64_t> bits(rows);
+  randomBits(seed, (uint64_t(1) << 32) + epoch, absl::MakeSpan(bits));
+  for (int64_t i = rows - 1; i > 0; --i)
+    std::swap(order[i], order[bits[i] % static_cast<uint64_t>(i + 1)]);
   return order;
 }
 
@@ -69,18 +68,96 @@ struct BatchOrder {
 };
 } // namespace
 
-/// Calls visit(row of the batch, row of the data, count) for rows of `range`
-/// that follow each other in both.
-template <typename Visit>
-static absl::Status forEachRun(const BatchOrder &order, RowRange range,
-                               Visit visit) {
+/// Copies rows by blocks of `block` bytes, of which the last one overlaps the
+/// one before; rows have as many bytes or more.
+template <int64_t block>
+static void copyRows(const std::byte *from, const BatchOrder &order,
+                     RowRange range, int64_t rowBytes, std::byte *to) {
+  for (int64_t i = range.first; i < range.last; ++i) {
+    const std::byte *source = from + order.at(i) * rowBytes;
+    std::byte *target = to + i * rowBytes;
+    int64_t done = 0;
+    for (; done + block <= rowBytes; done += block)
+      std::memcpy(target + done, source + done, block);
+    if (done < rowBytes)
+      std::memcpy(target + rowBytes - block, source + rowBytes - block, block);
+  }
+}
+
+/// Copies the rows in `range` of a batch from an array in memory. Most rows
+/// have few bytes, which a call would not be worth.
+static void copyRows(const HostArray &array, const BatchOrder &order,
+                     RowRange range, HostArray &batch) {
+  const int64_t rowBytes =
+      array.shape[0] ? array.data.size() / array.shape[0] : 0;
+  range.last = std::min(range.last, order.size);
+  const std::byte *from = array.data.data();
+  std::byte *to = batch.data.data();
+  if (rowBytes > 1024)
+    for (int64_t i = range.first; i < range.last; ++i)
+      std::memcpy(to + i * rowBytes, from + order.at(i) * rowBytes, rowBytes);
+  else if (rowBytes >= 32)
+    copyRows<32>(from, order, range, rowBytes, to);
+  else if (rowBytes >= 8)
+    copyRows<8>(from, order, range, rowBytes, to);
+  else if (rowBytes >= 4)
+    copyRows<4>(from, order, range, rowBytes, to);
+  else
+    copyRows<1>(from, order, range, rowBytes, to);
+}
+
+/// Reads the rows in `range` of a batch, those that follow each other in the
+/// data as well at once.
+static absl::Status readRows(const RowReader &from, const BatchOrder &order,
+                             RowRange range, HostArray &to) {
   const int64_t last = std::min(range.last, order.size);
   for (int64_t i = range.first, end; i < last; i = end) {
     end = i + 1;
     while (end < last && order.at(end) == order.at(end - 1) + 1)
       ++end;
-    if (absl::Status status = visit(i, order.at(i), end - i); !status.ok())
+    if (absl::Status status = from.read(order.at(i), end - i, to, i);
+        !status.ok())
       return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status shardc::rt::gatherBatch(const Dataset &dataset,
+                                     const std::vector<int64_t> &order,
+                                     int64_t begin, int64_t size,
+                                     const RowsOfBatch &taken, Batch &batch) {
+  int64_t available = static_cast<int64_t>(order.size()) - begin;
+  batch.validRows = std::min(size, available);
+  const BatchOrder rows{order, begin, size, batch.validRows};
+  const std::vector<RowRange> all = {{0, size}};
+  auto rangesOf =
+      [&](const std::string &name) -> const std::vector<RowRange> & {
+    auto found = taken.find(name);
+    return found == taken.end() ? all : found->second;
+  };
+  auto arrayOf = [&](const std::string &name, DType dtype,
+                     std::vector<int64_t> shape) -> HostArray & {
+    shape[0] = size;
+    HostArray &array = batch.arrays[name];
+    if (array.dtype != dtype || array.shape != shape)
+      array = HostArray(dtype, std::move(shape));
+    return array;
+  };
+  for (const auto &[name, array] : dataset.arrays) {
+    if (dataset.whole.count(name) > 0) {
+      batch.arrays.emplace(name, array);
+      continue;
+    }
+    HostArray &to = arrayOf(name, array.dtype, array.shape);
+    for (RowRange range : rangesOf(name))
+      copyRows(array, rows, range, to);
+  }
+  for (const auto &[name, reader] : dataset.inFile) {
+    HostArray &to = arrayOf(name, reader->dtype(), reader->shape());
+    for (RowRange range : rangesOf(name))
+      if (absl::Status status = readRows(*reader, rows, range, to);
+          !status.ok())
+        return status;
   }
   return absl::OkStatus();
 }
@@ -90,123 +167,107 @@ absl::StatusOr<Batch> shardc::rt::gatherBatch(const Dataset &dataset,
                                               int64_t begin, int64_t size,
                                               const RowsOfBatch &taken) {
   Batch batch;
-  int64_t available = static_cast<int64_t>(order.size()) - begin;
-  batch.validRows = std::min(size, available);
-  const BatchOrder rows{order, begin, size, batch.validRows};
-  const std::vector<RowRange> all = {{0, size}};
-  auto gather = [&](const std::string &name, DType dtype,
-                    std::vector<int64_t> shape, auto copy) {
-    shape[0] = size;
-    HostArray &array =
-        batch.arrays.emplace(name, HostArray(dtype, std::move(shape)))
-            .first->second;
-    auto found = taken.find(name);
-    for (RowRange range : found == taken.end() ? all : found->second)
-      if (absl::Status status =
-              forEachRun(rows, range,
-                         [&](int64_t to, int64_t from, int64_t count) {
-                           return copy(array, to, from, count);
-                         });
-          !status.ok())
-        return status;
-    return absl::OkStatus();
-  };
-  absl::Status status;
-  for (const auto &[name, array] : dataset.arrays) {
-    if (dataset.whole.count(name) > 0) {
-      batch.arrays.emplace(name, array);
-      continue;
-    }
-    int64_t rowBytes = array.shape[0] ? array.data.size() / array.shape[0] : 0;
-    const std::byte *data = array.data.data();
-    status.Update(
-        gather(name, array.dtype, array.shape,
-               [&](HostArray &out, int64_t to, int64_t from, int64_t count) {
-                 if (rowBytes > 0)
-                   std::memcpy(out.data.data() + to * rowBytes,
-                               data + from * rowBytes, count * rowBytes);
-                 return absl::OkStatus();
-               }));
-  }
-  for (const auto &[name, reader] : dataset.inFile)
-    if (status.ok())
-      status = gather(name, reader->dtype(), reader->shape(),
-                      [&reader = reader](HostArray &out, int64_t to,
-                                         int64_t from, int64_t count) {
-                        return reader->read(from, count, out, to);
-                      });
+  absl::Status status = gatherBatch(dataset, order, begin, size, taken, batch);
   return status.ok() ? absl::StatusOr<Batch>(std::move(batch)) : status;
+}
+
+absl::StatusOr<int64_t> shardc::rt::batchesPerEpoch(const Dataset &dataset,
+                                                    int64_t batchSize) {
+  if (batchSize < 1 || dataset.rows < batchSize)
+    return absl::InvalidArgumentError(
+        absl::StrCat(dataset.name, " has ", dataset.rows,
+                     " rows, fewer than the batch size ", batchSize));
+  return dataset.rows / batchSize;
 }
 
 struct BatchStream::Implementation {
   const Dataset &dataset;
-  const int64_t batchSize;
-  const uint64_t seed;
-  const bool shuffle;
-  const int64_t skipped;
-  const RowsOfBatch taken;
-  Trace *const trace;
+  const BatchStreamOptions options;
+  int64_t given; ///< The number of the next batch that `next` gives.
+
+  /// Of the batch that is prepared next.
+  int64_t number;
+  std::vector<int64_t> order; ///< Of the epoch.
 
   std::mutex mutex;
   std::condition_variable changed;
   /// An error is the last one.
   std::deque<absl::StatusOr<Batch>> ready;
+  /// Those that were given, whose memory is used again.
+  std::vector<Batch> used;
   bool ending = false;
   Batch current;
   std::thread thread;
 
-  Implementation(const Dataset &dataset, int64_t batchSize, uint64_t seed,
-                 bool shuffle, int64_t skipped, RowsOfBatch taken, Trace *trace)
-      : dataset(dataset), batchSize(batchSize), seed(seed), shuffle(shuffle),
-        skipped(skipped), taken(std::move(taken)), trace(trace) {}
-  void prepare();
+  Implementation(const Dataset &dataset, BatchStreamOptions own)
+      : dataset(dataset), options(std::move(own)), given(options.begin),
+        number(options.begin) {}
+  absl::Status prepare(Batch &batch);
+  void prepareAhead();
 };
 
-void BatchStream::Implementation::prepare() {
-  int64_t perEpoch = dataset.rows / batchSize;
-  int64_t first = skipped % perEpoch * batchSize;
-  for (int64_t epoch = skipped / perEpoch;; ++epoch, first = 0) {
-    std::vector<int64_t> order =
-        orderOfRows(dataset.rows, seed, shuffle, epoch);
-    for (int64_t begin = first; begin + batchSize <= dataset.rows;
-         begin += batchSize) {
-      const auto start = Trace::Clock::now();
-      absl::StatusOr<Batch> batch =
-          gatherBatch(dataset, order, begin, batchSize, taken);
-      if (trace)
-        trace->add("data", "prepare a batch", start, Trace::Clock::now());
+/// Makes `batch` the next one.
+absl::Status BatchStream::Implementation::prepare(Batch &batch) {
+  const int64_t perEpoch = dataset.rows / options.batchSize;
+  const auto start = Trace::Clock::now();
+  if (order.empty() || number % perEpoch == 0)
+    order = orderOfRows(dataset.rows, options.seed, options.shuffle,
+                        number / perEpoch);
+  absl::Status status =
+      gatherBatch(dataset, order, number % perEpoch * options.batchSize,
+                  options.batchSize, options.taken, batch);
+  if (status.ok())
+    ++number;
+  if (options.trace)
+    options.trace->add("data", "prepare a batch", start, Trace::Clock::now());
+  return status;
+}
+
+void BatchStream::Implementation::prepareAhead() {
+  while (number < options.end) {
+    Batch batch;
+    {
       std::unique_lock<std::mutex> lock(mutex);
       changed.wait(lock, [&] { return ending || ready.size() < batchesAhead; });
       if (ending)
         return;
-      ready.push_back(std::move(batch));
-      changed.notify_all();
-      if (!ready.back().ok())
-        return;
+      if (!used.empty()) {
+        batch = std::move(used.back());
+        used.pop_back();
+      }
     }
+    absl::Status status = prepare(batch);
+    std::lock_guard<std::mutex> lock(mutex);
+    if (status.ok())
+      ready.push_back(std::move(batch));
+    else
+      ready.push_back(status);
+    changed.notify_all();
+    if (!status.ok())
+      return;
   }
 }
 
 absl::StatusOr<std::unique_ptr<BatchStream>>
-BatchStream::create(const Dataset &dataset, int64_t batchSize, uint64_t seed,
-                    bool shuffle, int64_t skipped, RowsOfBatch taken,
-                    Trace *trace) {
-  if (batchSize < 1 || dataset.rows < batchSize)
-    return absl::InvalidArgumentError(
-        absl::StrCat(dataset.name, " has ", dataset.rows,
-                     " rows, fewer than the batch size ", batchSize));
+BatchStream::create(const Dataset &dataset, BatchStreamOptions options) {
+  if (absl::Status status =
+          batchesPerEpoch(dataset, options.batchSize).status();
+      !status.ok())
+    return status;
   return std::unique_ptr<BatchStream>(new BatchStream(
-      std::make_unique<Implementation>(dataset, batchSize, seed, shuffle,
-                                       skipped, std::move(taken), trace)));
+      std::make_unique<Implementation>(dataset, std::move(options))));
 }
 
 BatchStream::BatchStream(std::unique_ptr<Implementation> own)
     : implementation(std::move(own)) {
-  implementation->thread =
-      std::thread([self = implementation.get()] { self->prepare(); });
+  if (implementation->options.ahead)
+    implementation->thread =
+        std::thread([self = implementation.get()] { self->prepareAhead(); });
 }
 
 BatchStream::~BatchStream() {
+  if (!implementation->thread.joinable())
+    return;
   {
     std::lock_guard<std::mutex> lock(implementation->mutex);
     implementation->ending = true;
@@ -215,19 +276,26 @@ BatchStream::~BatchStream() {
   implementation->thread.join();
 }
 
-int64_t BatchStream::batchesPerEpoch() const {
-  return implementation->dataset.rows / implementation->batchSize;
-}
-
 absl::StatusOr<const Batch *> BatchStream::next() {
   Implementation &self = *implementation;
+  if (self.given >= self.options.end)
+    return absl::OutOfRangeError("there are no more batches");
+  if (!self.options.ahead) {
+    if (absl::Status status = self.prepare(self.current); !status.ok())
+      return status;
+    ++self.given;
+    return &self.current;
+  }
   std::unique_lock<std::mutex> lock(self.mutex);
   self.changed.wait(lock, [&] { return !self.ready.empty(); });
   absl::StatusOr<Batch> &front = self.ready.front();
   if (!front.ok())
     return front.status();
+  if (self.given > self.options.begin)
+    self.used.push_back(std::move(self.current));
   self.current = *std::move(front);
   self.ready.pop_front();
+  ++self.given;
   self.changed.notify_all();
   return &self.current;
 }

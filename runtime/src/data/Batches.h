@@ -6,6 +6,7 @@
 #include "shardc-rt/Dataset.h"
 #include "shardc-rt/Trace.h"
 
+#include <cstdint>
 #include <memory>
 
 namespace shardc::rt {
@@ -34,24 +35,46 @@ RowsOfBatch rowsOf(const Executor &executor);
 gatherBatch(const Dataset &dataset, const std::vector<int64_t> &order,
             int64_t begin, int64_t size, const RowsOfBatch &taken = {});
 
-/// Training batches, epoch after epoch, prepared ahead by a thread. The last
-/// partial batch of an epoch is dropped. One thread at a time.
+/// The same in the memory of `batch`, which is empty or was gathered from the
+/// same data set with the same `size` and `taken`.
+[[nodiscard]] absl::Status gatherBatch(const Dataset &dataset,
+                                       const std::vector<int64_t> &order,
+                                       int64_t begin, int64_t size,
+                                       const RowsOfBatch &taken, Batch &batch);
+
+/// Batches of an epoch, whose last rows are dropped if they do not fill one.
+/// InvalidArgument: `dataset` has fewer than `batchSize` rows, or that is below
+/// 1.
+[[nodiscard]] absl::StatusOr<int64_t> batchesPerEpoch(const Dataset &dataset,
+                                                      int64_t batchSize);
+
+struct BatchStreamOptions {
+  int64_t batchSize = 0;
+  uint64_t seed = 0;
+  bool shuffle = true;
+  /// The first batch, and the one behind the last, counted through all epochs.
+  int64_t begin = 0, end = INT64_MAX;
+  /// Prepared by a thread, else by `next`.
+  bool ahead = true;
+  /// Rows of each batch that are needed.
+  RowsOfBatch taken;
+  /// Gets the spans of preparing; may be null.
+  Trace *trace = nullptr;
+};
+
+/// Training batches, epoch after epoch. One thread at a time.
 class BatchStream {
 public:
-  /// InvalidArgument: `dataset`, which must outlive the stream, has fewer than
-  /// `batchSize` rows, or that is below 1. The first `skipped` batches are left
-  /// out. Of each batch the rows in `taken` are there. `trace` gets the spans
-  /// of the thread; may be null.
+  /// Of `dataset`, which must outlive the stream; errors are those of
+  /// `batchesPerEpoch`.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<BatchStream>>
-  create(const Dataset &dataset, int64_t batchSize, uint64_t seed, bool shuffle,
-         int64_t skipped = 0, RowsOfBatch taken = {}, Trace *trace = nullptr);
+  create(const Dataset &dataset, BatchStreamOptions options);
   ~BatchStream();
   BatchStream(const BatchStream &) = delete;
   BatchStream &operator=(const BatchStream &) = delete;
 
-  int64_t batchesPerEpoch() const;
   /// The next batch, valid until the next call. An error, as of `gatherBatch`,
-  /// is the last result.
+  /// is the last result; OutOfRange: there was the last batch before.
   absl::StatusOr<const Batch *> next();
 
 private:

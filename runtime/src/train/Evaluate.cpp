@@ -56,6 +56,7 @@ private:
   std::function<bool()> shouldStop;
   int64_t batchSize;
   RowsOfBatch taken;
+  Batch batch;             ///< The one of the last run.
   bool perExample = false; ///< The program gives the loss of each row.
   bool countsCorrect = false;
   bool isHalf = false; ///< The loss is of bf16.
@@ -66,8 +67,11 @@ private:
 absl::StatusOr<RunResult> Evaluating::runOn(const std::vector<int64_t> &rows) {
   if (shouldStop && shouldStop())
     return absl::CancelledError("the evaluation was stopped");
-  absl::StatusOr<Batch> batch = gatherBatch(dataset, rows, 0, batchSize, taken);
-  return batch.ok() ? executor.run("evaluate", batch->views()) : batch.status();
+  if (absl::Status status =
+          gatherBatch(dataset, rows, 0, batchSize, taken, batch);
+      !status.ok())
+    return status;
+  return executor.run("evaluate", batch.views());
 }
 
 /// The mean loss of `rows`, at most as many as a batch has. The first of them,

@@ -26,19 +26,11 @@ namespace {
 class Training {
 public:
   Training(Executor &executor, std::unique_ptr<BatchStream> batches,
-           const TrainOptions &options, std::ostream &out)
+           int64_t stepsPerEpoch, int64_t steps, const TrainOptions &options,
+           std::ostream &out)
       : executor(executor), options(options), out(out),
         batchSize(executor.plan().batchSize()), batches(std::move(batches)),
-        stepsPerEpoch(this->batches->batchesPerEpoch()), log(options, out) {
-    steps = options.steps;
-    if (options.epochs > 0 || steps == 0) {
-      int64_t epochs = std::max<int64_t>(1, options.epochs);
-      // If the product overflows there is no limit.
-      int64_t byEpochs = epochs > INT64_MAX / stepsPerEpoch
-                             ? INT64_MAX
-                             : epochs * stepsPerEpoch;
-      steps = steps == 0 ? byEpochs : std::min(steps, byEpochs);
-    }
+        stepsPerEpoch(stepsPerEpoch), log(options, out), steps(steps) {
     const TrainProgress &from = options.start;
     begun = saved = beforeEpoch = from.steps;
     summary.steps = summary.firstStep = from.steps;
@@ -243,6 +235,17 @@ static absl::Status checkStart(const Dataset &dataset, int64_t batchSize,
   return absl::OkStatus();
 }
 
+/// The number of the last step.
+static int64_t lastStep(const TrainOptions &options, int64_t stepsPerEpoch) {
+  if (options.epochs <= 0 && options.steps > 0)
+    return options.steps;
+  int64_t epochs = std::max<int64_t>(1, options.epochs);
+  // If the product overflows there is no limit.
+  int64_t byEpochs =
+      epochs > INT64_MAX / stepsPerEpoch ? INT64_MAX : epochs * stepsPerEpoch;
+  return options.steps == 0 ? byEpochs : std::min(options.steps, byEpochs);
+}
+
 absl::StatusOr<TrainSummary> shardc::rt::train(Executor &executor,
                                                const Dataset &dataset,
                                                const TrainOptions &options,
@@ -251,9 +254,21 @@ absl::StatusOr<TrainSummary> shardc::rt::train(Executor &executor,
   TrainOptions from = options;
   if (absl::Status status = checkStart(dataset, batchSize, from); !status.ok())
     return status;
-  absl::StatusOr<std::unique_ptr<BatchStream>> batches = BatchStream::create(
-      dataset, batchSize, options.seed, options.shuffle, options.start.steps,
-      options.wholeBatches ? RowsOfBatch() : rowsOf(executor), options.trace);
+  absl::StatusOr<int64_t> stepsPerEpoch = batchesPerEpoch(dataset, batchSize);
+  if (!stepsPerEpoch.ok())
+    return stepsPerEpoch.status();
+  BatchStreamOptions stream;
+  stream.batchSize = batchSize;
+  stream.seed = options.seed;
+  stream.shuffle = options.shuffle;
+  stream.begin = options.start.steps;
+  stream.end = lastStep(options, *stepsPerEpoch);
+  // Otherwise a thread would take a worker's core.
+  stream.ahead = !dataset.inFile.empty() || executor.maxInFlight() > 1;
+  stream.taken = options.wholeBatches ? RowsOfBatch() : rowsOf(executor);
+  stream.trace = options.trace;
+  absl::StatusOr<std::unique_ptr<BatchStream>> batches =
+      BatchStream::create(dataset, std::move(stream));
   if (!batches.ok())
     return batches.status();
   std::string rows = absl::StrCat(dataset.name, ": ", dataset.rows, " rows");
@@ -261,5 +276,7 @@ absl::StatusOr<TrainSummary> shardc::rt::train(Executor &executor,
     absl::StrAppend(&rows, "; the last ", rest,
                     " of each epoch do not fill a batch and are dropped");
   printField("data", rows, out);
-  return Training(executor, *std::move(batches), from, out).run();
+  return Training(executor, *std::move(batches), *stepsPerEpoch,
+                  lastStep(options, *stepsPerEpoch), from, out)
+      .run();
 }
