@@ -210,6 +210,46 @@ for kind in all_reduce all_gather reduce_scatter all_to_all collective_permute; 
       fail "no times of $kind in groups of $group"
   done
 done
+python3 - <<'EOF' || fail 'the figures of measured processes cannot be'
+import json
+
+machine = json.load(open("machine.json"))
+assert 0 <= machine["overlap"] <= 1
+for kind, groups in machine["collectives"].items():
+    for group, times in groups.items():
+        assert len(times) == 5, (kind, group, times)
+        order = sorted(times, key=int)
+        seconds = [times[number] for number in order]
+        # More bytes take no less time, and 4096 times as many much more.
+        assert seconds == sorted(seconds) and 0 < 4 * seconds[0] < seconds[-1] < 10, (kind, group, times)
+        assert 900 < int(order[0]) < 1100 and 4e6 < int(order[-1]) < 5e6, (kind, group, times)
+rates = machine["device"]["flops_per_second"]
+assert 1e8 < rates["bf16"] and 1e8 < rates["f32"] < 1e13
+for kind in "f32", "bf16":
+    assert set(machine["gemms"][kind]) == {"rows", "columns", "terms"}
+    for side, measured in machine["gemms"][kind].items():
+        assert list(map(int, measured)) == [8, 32, 128]
+        assert all(1e7 < rate < 1e13 for rate in measured.values()), (kind, side, measured)
+assert 1e8 < machine["device"]["memory_bytes_per_second"] < 1e13
+EOF
+
+# A process that stops while they are measured: the others say so, and end.
+cases=$((cases + 1))
+mpirun -n 3 shardc-run --measure-machine=machine.json --deadline=3 &>said &
+launcher=$!
+for _ in $(seq 100); do
+  [ "$(pgrep -c -P "$launcher" shardc-run)" -lt 3 ] || break
+  sleep 0.1
+done
+sleep 2
+lost=$(pgrep -P "$launcher" shardc-run | sed -n 2p)
+kill -STOP "$lost"
+actual=0
+wait "$launcher" || actual=$?
+kill -KILL "$lost" 2>/dev/null || true
+if [ "$actual" -ne 6 ] || ! grep -qE 'rank [02] of 3 on .*: .*rank 1 .*(has not answered|did not)' said; then
+  fail "a process stops while it is measured: exit code $actual instead of 6, or no word"
+fi
 
 # lose SIGNAL CODE TEXT: of three processes that train, one gets a signal, and
 # the others name it. mpirun ends with the code of the first that ends.

@@ -61,8 +61,8 @@ public:
     if (!renameKeys(root) ||
         !fields.checkKeys(root, "",
                           {"name", "source", "device", "shared", "computer",
-                           "f32_gemms", "default_link", "axes", "hosts",
-                           "collectives"}))
+                           "f32_gemms", "gemms", "default_link", "axes",
+                           "hosts", "collectives", "overlap"}))
       return false;
     const json::Value *device = fields.getRequired(root, "", "device");
     if (!device || !readDevice(*device, machine))
@@ -72,6 +72,7 @@ public:
            fields.readString(root, "source", machine.source) &&
            fields.readBool(root, "shared", machine.isShared) &&
            readComputer(root, machine) && readGemms(root, machine) &&
+           readShortSides(root, machine) && readOverlap(root, machine) &&
            readDefaultLink(root, !device->getAsString(), machine) &&
            readAxes(root, machine) && readHosts(root, machine) &&
            readCollectives(root, machine);
@@ -122,11 +123,16 @@ private:
                              leastRate, mostRate, machine.memoryBytesPerSecond);
   }
 
-  bool readFlops(const json::Value &value, Machine &machine) {
-    static constexpr StringLiteral path = "device.flops_per_second";
-    // In the order of ComputeType.
+  /// In the order of ComputeType.
+  static const std::vector<std::string> &getTypeNames() {
     static const std::vector<std::string> names = {"f64", "f32", "tf32",
                                                    "bf16"};
+    return names;
+  }
+
+  bool readFlops(const json::Value &value, Machine &machine) {
+    static constexpr StringLiteral path = "device.flops_per_second";
+    const std::vector<std::string> &names = getTypeNames();
     const json::Object *flops = fields.asObject(value, path);
     if (!flops || !fields.checkKeys(*flops, path, names))
       return false;
@@ -147,11 +153,12 @@ private:
       return true;
     const json::Object *object = fields.asObject(*value, "computer");
     if (!object ||
-        !fields.checkKeys(
-            *object, "computer",
-            {"workers", "vector_lanes", "vector_terms", "partial_vector_terms",
-             "command_seconds", "piece_seconds", "factor_bytes_per_second",
-             "exchange_bytes_per_second", "memory_bytes_per_second"}))
+        !fields.checkKeys(*object, "computer",
+                          {"workers", "vector_lanes", "vector_terms",
+                           "partial_vector_terms", "command_seconds",
+                           "piece_seconds", "factor_bytes_per_second",
+                           "exchange_bytes_per_second",
+                           "memory_bytes_per_second", "collectives"}))
       return false;
     if (!machine.isShared)
       return fields.fail("computer", "expected none: the devices of a machine "
@@ -190,7 +197,24 @@ private:
            read("partial_vector_terms", 0, mostTerms,
                 computer.partialVectorTerms) &&
            read("command_seconds", 0, mostLatency, computer.commandSeconds) &&
-           readMemory(*memory, computer);
+           readMemory(*memory, computer) && readLeastSeconds(*object, computer);
+  }
+
+  /// Reads the seconds of collectives by kind and bytes.
+  bool readLeastSeconds(const json::Object &object, ComputerRates &computer) {
+    static constexpr StringLiteral path = "computer.collectives";
+    const json::Value *value = object.get("collectives");
+    if (!value)
+      return true;
+    const json::Object *kinds = fields.asObject(*value, path);
+    if (!kinds || !fields.checkKeys(*kinds, path, getKindNames()))
+      return false;
+    for (const std::string &name : JsonReader::getKeys(*kinds))
+      if (!readSeconds(*kinds->get(name), (path + "." + name).str(),
+                       computer.collectives[static_cast<unsigned>(
+                           *symbolizeCollectiveKind(name))]))
+        return false;
+    return true;
   }
 
   /// Reads the rates by bytes.
@@ -199,26 +223,37 @@ private:
     const json::Object *rates = fields.asObject(value, path);
     if (!rates)
       return false;
-    for (const std::string &key : JsonReader::getKeys(*rates)) {
-      ComputerRates::Memory &memory = computer.memory.emplace_back();
-      uint64_t bytes = 0;
-      if (StringRef(key).getAsInteger(10, bytes) || bytes < 1 ||
-          static_cast<double>(bytes) > mostBytes)
-        return fields.fail(path, "expected numbers of bytes as keys, found '" +
-                                     key + "'");
-      memory.bytes = static_cast<double>(bytes);
-      if (!fields.readNumber(*rates, path, key, leastRate, mostRate,
-                             memory.bytesPerSecond))
+    std::vector<std::pair<double, double>> read;
+    if (!readByNumber(*rates, path, "bytes", leastRate, mostRate, read))
+      return false;
+    if (read.empty())
+      return fields.fail(path, "expected at least one rate");
+    for (const auto &[bytes, rate] : read)
+      computer.memory.push_back({bytes, rate});
+    return true;
+  }
+
+  /// Reads numbers from `least` to `most` by whole numbers of `unit`, and sorts
+  /// them by these.
+  bool readByNumber(const json::Object &object, StringRef path, StringRef unit,
+                    double least, double most,
+                    std::vector<std::pair<double, double>> &read) {
+    for (const std::string &key : JsonReader::getKeys(object)) {
+      uint64_t number = 0;
+      if (StringRef(key).getAsInteger(10, number) || number < 1 ||
+          static_cast<double>(number) > mostBytes)
+        return fields.fail(path, ("expected numbers of " + unit +
+                                  " as keys, found '" + key + "'")
+                                     .str());
+      auto &one = read.emplace_back(static_cast<double>(number), 0);
+      if (!fields.readNumber(object, path, key, least, most, one.second))
         return false;
     }
-    if (computer.memory.empty())
-      return fields.fail(path, "expected at least one rate");
-    llvm::sort(computer.memory, [](const auto &lhs, const auto &rhs) {
-      return lhs.bytes < rhs.bytes;
-    });
-    for (size_t i = 1; i < computer.memory.size(); ++i)
-      if (computer.memory[i].bytes == computer.memory[i - 1].bytes)
-        return fields.fail(path, "expected each number of bytes once");
+    llvm::sort(read);
+    for (size_t i = 1; i < read.size(); ++i)
+      if (read[i].first == read[i - 1].first)
+        return fields.fail(path,
+                           ("expected each number of " + unit + " once").str());
     return true;
   }
 
@@ -269,6 +304,76 @@ private:
                              link.latencySeconds);
   }
 
+  /// Reads FLOP/s by type, short side and its elements.
+  bool readShortSides(const json::Object &root, Machine &machine) {
+    const json::Value *value = root.get("gemms");
+    if (!value)
+      return true;
+    const json::Object *types = fields.asObject(*value, "gemms");
+    if (!types || !fields.checkKeys(*types, "gemms", getTypeNames()))
+      return false;
+    for (const std::string &type : JsonReader::getKeys(*types)) {
+      const std::string path = "gemms." + type;
+      const auto number = static_cast<unsigned>(find(getTypeNames(), type) -
+                                                getTypeNames().begin());
+      if (machine.flopsPerSecond[number] == 0)
+        return fields.fail(path, "expected none: the device has no FLOP/s of "
+                                 "this type");
+      if (machine.computer && type != "bf16")
+        return fields.fail(path, "expected none: 'computer' has what vectors "
+                                 "and factors take");
+      const json::Object *sides = fields.asObject(*types->get(type), path);
+      if (!sides ||
+          !fields.checkKeys(*sides, path, {"rows", "columns", "terms"}))
+        return false;
+      ShortSides &shortSides = machine.shortSides[number];
+      auto read = [&](StringRef name, ShortSides::Side &side) {
+        const json::Value *rates = sides->get(name);
+        return !rates || readSide(*rates, path + "." + name.str(),
+                                  machine.flopsPerSecond[number], side);
+      };
+      if (!read("rows", shortSides.rows) ||
+          !read("columns", shortSides.columns) ||
+          !read("terms", shortSides.terms))
+        return false;
+    }
+    return true;
+  }
+
+  /// Reads FLOP/s by elements, beside those of large GEMMs.
+  bool readSide(const json::Value &value, const std::string &path,
+                double ofLarge, ShortSides::Side &side) {
+    const json::Object *rates = fields.asObject(value, path);
+    if (!rates ||
+        !readByNumber(*rates, path, "elements", leastRate, mostRate, side))
+      return false;
+    if (side.empty())
+      return fields.fail(path, "expected at least one rate");
+    for (auto &[elements, rate] : side)
+      rate = std::max(0.0, ofLarge / rate - 1);
+    return true;
+  }
+
+  bool readOverlap(const json::Object &root, Machine &machine) {
+    if (!root.get("overlap"))
+      return true;
+    if (machine.isShared)
+      return fields.fail("overlap",
+                         "expected none: the cores that compute move the data "
+                         "of virtual devices as well");
+    return fields.readNumber(root, "", "overlap", 0, 1, machine.overlap);
+  }
+
+  /// Of all kinds that are measured.
+  static std::vector<std::string> getKindNames() {
+    std::vector<std::string> names;
+    for (unsigned kind = 0; kind <= getMaxEnumValForCollectiveKind(); ++kind)
+      if (auto known = symbolizeCollectiveKind(kind);
+          known && *known != CollectiveKind::Send)
+        names.push_back(stringifyCollectiveKind(*known).str());
+    return names;
+  }
+
   /// Reads seconds by kind, group and bytes.
   bool readCollectives(const json::Object &root, Machine &machine) {
     const json::Value *value = root.get("collectives");
@@ -287,12 +392,7 @@ private:
                          "times are of one kind of link between all devices, "
                          "which 'default_link' has for whatever is not "
                          "measured");
-    std::vector<std::string> names;
-    for (unsigned kind = 0; kind <= getMaxEnumValForCollectiveKind(); ++kind)
-      if (auto known = symbolizeCollectiveKind(kind);
-          known && *known != CollectiveKind::Send)
-        names.push_back(stringifyCollectiveKind(*known).str());
-    if (!fields.checkKeys(*kinds, "collectives", names))
+    if (!fields.checkKeys(*kinds, "collectives", getKindNames()))
       return false;
     for (const std::string &name : JsonReader::getKeys(*kinds)) {
       std::string path = "collectives." + name;
@@ -341,24 +441,13 @@ private:
     const json::Object *object = fields.asObject(value, path);
     if (!object)
       return false;
-    for (const std::string &key : JsonReader::getKeys(*object)) {
-      uint64_t bytes = 0;
-      if (StringRef(key).getAsInteger(10, bytes) || bytes < 1 ||
-          static_cast<double>(bytes) > mostBytes)
-        return fields.fail(path, "expected numbers of bytes as keys, found '" +
-                                     key + "'");
-      auto &one = seconds.emplace_back(static_cast<double>(bytes), 0);
-      if (!fields.readNumber(*object, path, key, leastSeconds, mostLatency,
-                             one.second))
-        return false;
-    }
+    if (!readByNumber(*object, path, "bytes", leastSeconds, mostLatency,
+                      seconds))
+      return false;
     if (seconds.empty())
       return fields.fail(path, "expected at least one time");
-    llvm::sort(seconds);
     for (size_t i = 1; i < seconds.size(); ++i)
-      if (seconds[i].first == seconds[i - 1].first)
-        return fields.fail(path, "expected each number of bytes once");
-      else if (seconds[i].second < seconds[i - 1].second)
+      if (seconds[i].second < seconds[i - 1].second)
         return fields.fail(path, "expected that more bytes take no less time");
     return true;
   }

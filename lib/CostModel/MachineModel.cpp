@@ -18,17 +18,52 @@ const Link &Machine::getLink(StringRef axis) const {
   return defaultLink;
 }
 
-double MeasuredCollective::getSeconds(double wireBytes) const {
+/// Between two measured numbers of bytes on the line through both in
+/// logarithms.
+static double interpolate(ArrayRef<std::pair<double, double>> seconds,
+                          double bytes) {
   auto above =
-      find_if(seconds, [&](const auto &one) { return one.first >= wireBytes; });
+      find_if(seconds, [&](const auto &one) { return one.first >= bytes; });
   if (above == seconds.begin())
     return above->second;
   const auto &below = *std::prev(above);
   if (above == seconds.end())
-    return below.second * wireBytes / below.first;
+    return below.second * bytes / below.first;
   double part =
-      std::log(wireBytes / below.first) / std::log(above->first / below.first);
+      std::log(bytes / below.first) / std::log(above->first / below.first);
   return below.second * std::pow(above->second / below.second, part);
+}
+
+double MeasuredCollective::getSeconds(double wireBytes) const {
+  return interpolate(seconds, wireBytes);
+}
+
+double ComputerRates::getLeastSeconds(CollectiveKind kind, double bytes) const {
+  const auto &measured = collectives[static_cast<unsigned>(kind)];
+  return measured.empty() ? 0 : interpolate(measured, bytes);
+}
+
+/// What a side of `elements` costs, in parts of the time of a GEMM.
+static double getExcess(const ShortSides::Side &side, double elements) {
+  if (side.empty())
+    return 0;
+  // Of each product of the other two sides; between two measured ones linear in
+  // the logarithm.
+  auto getCost = [](const auto &one) { return one.first * one.second; };
+  auto above =
+      find_if(side, [&](const auto &one) { return one.first >= elements; });
+  if (above == side.begin() || above == side.end())
+    return getCost(above == side.end() ? side.back() : side.front()) / elements;
+  const auto &below = *std::prev(above);
+  double part =
+      std::log(elements / below.first) / std::log(above->first / below.first);
+  return ((1 - part) * getCost(below) + part * getCost(*above)) / elements;
+}
+
+double ShortSides::getSlowdown(double ofRows, double ofColumns,
+                               double ofTerms) const {
+  return 1 + getExcess(rows, ofRows) + getExcess(columns, ofColumns) +
+         getExcess(terms, ofTerms);
 }
 
 const MeasuredCollective *Machine::findMeasured(CollectiveKind kind,

@@ -129,14 +129,7 @@ private:
   /// The GEMMs of `op` for `copies` copies of its factors, of which each result
   /// adds up `added`.
   Merged merge(Operation *op, const OpWork &work, double copies, double added) {
-    auto result = cast<RankedTensorType>(op->getResult(0).getType());
-    double elements = static_cast<double>(result.getNumElements());
-    ArrayRef<int64_t> shape = result.getShape();
-    double columns =
-        shape.empty() ? 1
-                      : static_cast<double>(std::max<int64_t>(shape.back(), 1));
-    double terms = work.flops / 2 / elements;
-    Merged merged{copies / added, elements / columns, columns, terms * added};
+    Merged merged{copies / added, work.rows, work.columns, work.terms * added};
     auto gemm = dyn_cast<GemmOp>(op);
     if (!gemm)
       return merged;
@@ -149,8 +142,22 @@ private:
     return merged;
   }
 
+  /// Whether the library computes `op` in a type whose GEMMs have been measured
+  /// by their sides.
+  bool hasMeasuredSides(Operation *op, const OpWork &work) const {
+    return isa<GemmOp>(op) &&
+           !machine.getShortSides(work.computeType).isEmpty();
+  }
+
   /// The arithmetic of a GEMM in all its copies.
   double getGemmSeconds(Operation *op, const OpWork &work, const Merged &gemm) {
+    OpWork one = work;
+    one.flops = 2;
+    one.rows = gemm.rows, one.columns = gemm.columns, one.terms = gemm.terms;
+    if (hasMeasuredSides(op, work))
+      return gemm.rows * gemm.columns * gemm.terms * gemm.gemms *
+             shardc::getComputeSeconds(machine, one) / machine.numSharing;
+    one.terms = 0;
     double least =
         computer.getMultiplyAdds(gemm.rows, gemm.columns, gemm.terms);
     // The library may compute the transpose, and a kernel the sums of one
@@ -162,8 +169,6 @@ private:
       least =
           gemm.rows * computer.vectorLanes *
           (std::ceil(gemm.terms / computer.vectorLanes) + computer.vectorTerms);
-    OpWork one = work;
-    one.flops = 2;
     return least * gemm.gemms * shardc::getComputeSeconds(machine, one) /
            machine.numSharing;
   }
@@ -307,8 +312,9 @@ private:
       if (auto argument = dyn_cast<BlockArgument>(right))
         if (argument.getOwner()->getParentOp() == op)
           right = op->getOperand(argument.getArgNumber());
-      rights += std::min(copies, getCopies(getVaries(right))) *
-                getStridedBytes(inner->getOperand(1));
+      if (!hasMeasuredSides(inner, own))
+        rights += std::min(copies, getCopies(getVaries(right))) *
+                  getStridedBytes(inner->getOperand(1));
       reads = merged.gemms * copies / getCopies(axes);
     });
     const double idle = getIdleFactor(op, results, work * copies / results);
@@ -431,7 +437,7 @@ private:
 
   void runCollective(Operation *op, int64_t runs) {
     AxisSet over = getSet(getMovedAxes(op));
-    double seconds = computer.commandSeconds;
+    double seconds = computer.commandSeconds, moved = 0;
     unsigned number = 0;
     for (auto [operand, result] :
          llvm::zip_equal(op->getOperands(), op->getResults())) {
@@ -447,15 +453,21 @@ private:
       double read = written;
       if (isa<AllReduceOp, ReduceScatterOp>(op) && !isSummed)
         read = getBytes(operand) * getCopies(in);
-      if (isa<AllReduceOp>(op) && isSummed)
+      if (isa<AllReduceOp>(op) && isSummed) {
         aliases[result] = operand;
-      else
+      } else {
+        moved += read + written;
         seconds += move(operand, read, std::max(copies, getCopies(in))) +
                    access(result, written) +
                    computer.pieceSeconds *
                        getPieces(op, number, copies, getCopies(over));
+      }
       ++number;
     }
+    // Arithmetic and fetching go on beside each other.
+    if (moved > 0)
+      seconds = std::max(seconds, computer.getLeastSeconds(
+                                      getCollectiveCost(op)->kind, moved));
     addSpan(0, 0, seconds, runs, 0);
   }
 

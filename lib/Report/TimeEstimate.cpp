@@ -79,9 +79,17 @@ OpWork shardc::getArithmetic(Operation *op) {
   if (!isCompute(op))
     return work;
   work.isGemm = isa<DotGeneralOp, GemmOp>(op);
-  if (work.isGemm)
+  if (work.isGemm) {
     work.flops = getMatmulFlops(op);
-  else if (Value computed = getComputed(op))
+    ArrayRef<int64_t> shape = getTensor(op->getResult(0)).getShape();
+    auto elements = static_cast<double>(
+        std::max<int64_t>(getTensor(op->getResult(0)).getNumElements(), 1));
+    work.columns =
+        shape.empty() ? 1
+                      : static_cast<double>(std::max<int64_t>(shape.back(), 1));
+    work.rows = elements / work.columns;
+    work.terms = work.flops / 2 / elements;
+  } else if (Value computed = getComputed(op))
     work.flops = getTensor(computed).getNumElements();
   work.computeType = getComputeType(op);
   return work;
@@ -105,8 +113,14 @@ OpWork shardc::getOpWork(Operation *op, const MemoryTraffic &traffic) {
 }
 
 double shardc::getComputeSeconds(const Machine &machine, const OpWork &work) {
-  if (work.isGemm)
-    return work.flops / machine.getMatmulFlopsPerSecond(work.computeType);
+  if (work.isGemm) {
+    double seconds =
+        work.flops / machine.getMatmulFlopsPerSecond(work.computeType);
+    return work.terms == 0 ? seconds
+                           : seconds * machine.getShortSides(work.computeType)
+                                           .getSlowdown(work.rows, work.columns,
+                                                        work.terms);
+  }
   // Outside of GEMMs, bf16 is computed in f32.
   ComputeType computeType = work.computeType == ComputeType::BF16
                                 ? ComputeType::F32
@@ -245,11 +259,21 @@ private:
     if (seconds == 0)
       return start;
     // Virtual devices that share one computer move data with its cores.
-    bool isOnLinks = communication > 0 && !machine.isShared;
-    double &free = isOnLinks ? linksFree : computeFree;
-    free = std::max(free, start) + seconds;
-    addSpan(free, seconds, communication > 0, runs, work);
-    return free;
+    const double hidden =
+        communication > 0 && !machine.isShared ? machine.overlap : 0;
+    double begin = start;
+    if (communication > 0)
+      begin = std::max(begin, linksFree);
+    if (hidden < 1)
+      begin = std::max(begin, computeFree);
+    const double end = begin + seconds;
+    if (communication > 0)
+      linksFree = end;
+    // The device has a hand in the rest, and computes nothing meanwhile.
+    if (hidden < 1)
+      computeFree = begin + (1 - hidden) * seconds;
+    addSpan(end, seconds, communication > 0, runs, work);
+    return end;
   }
 
   /// Adds an op of `enclosing` that ends at `end` to its span.

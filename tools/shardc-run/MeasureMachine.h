@@ -13,9 +13,6 @@ namespace shardc::run {
 /// that `peers` connects, of which the first writes it. Returns the exit code.
 int measureMachine(const Arguments &arguments, const Peers &peers);
 
-/// Three digits: more would be noise.
-double rounded(double value);
-
 } // namespace shardc::run
 
 #endif // SHARDC_TOOLS_SHARDC_RUN_MEASUREMACHINE_H

@@ -2,25 +2,23 @@
 
 #include "MeasureProcesses.h"
 
-#include "MeasureMachine.h"
+#include "MeasureCollectives.h"
 
 #include "collectives/BetweenProcesses.h"
 #include "exec/MeasureRates.h"
+#include "exec/RunGemm.h"
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 #include <cmath>
-#include <mutex>
-#include <nlohmann/json.hpp>
-#include <unistd.h>
 
 using namespace shardc::run;
 using namespace shardc::rt;
 
-using Json = nlohmann::ordered_json;
-
-/// The time spent on each rate.
-static constexpr double secondsOfRate = 0.5;
+/// The time spent on each rate in a pass.
+static constexpr double secondsOfRate = 0.2;
+static constexpr int passesOfProcesses = 3;
 
 namespace {
 
@@ -33,101 +31,91 @@ struct Group {
   }
 };
 
-/// Times collectives between all processes, one device in each.
-class CollectiveTimer {
+/// A collective between all processes, one device in each.
+class TimedCollective {
 public:
-  CollectiveTimer(WorkerPool &pool, Transport &transport)
-      : pool(pool), transport(transport),
-        collectives(createCollectivesBetweenProcesses(transport)) {}
-
-  /// Of about `bytes` that each process sends; `sent` is how many they are.
-  absl::StatusOr<double> measure(CollectiveKind kind, Group group,
-                                 int64_t bytes, uint64_t &sent) {
-    const int64_t all = transport.size();
-    const Mesh mesh({{"outer", all / (group.devices * group.apart)},
-                     {"group", group.devices},
-                     {"inner", group.apart}});
-    CollectiveSpec spec;
-    spec.kind = kind;
-    spec.axes = {1};
-    spec.tensors = {makeTensor(kind, group.devices, bytes)};
-    if (kind == CollectiveKind::CollectivePermute) {
-      spec.targetAxes = {1};
-      for (int64_t member = 0; member < group.devices; ++member)
-        spec.sources.push_back(int((member + 1) % group.devices));
-    }
+  /// Of about `bytes` that each process sends.
+  static absl::StatusOr<std::unique_ptr<TimedCollective>>
+  prepare(Transport &transport, Collectives &collectives, CollectiveKind kind,
+          Group group, int64_t bytes) {
+    const Mesh mesh(
+        {{"outer", transport.size() / (group.devices * group.apart)},
+         {"group", group.devices},
+         {"inner", group.apart}});
+    CollectiveSpec spec = makeCollective(kind, 1, group.devices, bytes);
+    auto timed = std::make_unique<TimedCollective>();
     CollectiveTensor &tensor = spec.tensors[0];
-    std::vector<float> in(numElements(tensor.inShape), 1.0f),
-        out(numElements(tensor.outShape), 0.0f);
-    tensor.in.assign(all, nullptr);
-    tensor.out.assign(all, nullptr);
-    tensor.in[transport.rank()] = in.data();
-    tensor.out[transport.rank()] = out.data();
-    sent = wireBytes(mesh, spec);
-    auto prepared = collectives->prepare(mesh, std::move(spec));
+    timed->in.assign(numElements(tensor.inShape), 1.0f);
+    timed->out.assign(numElements(tensor.outShape), 0.0f);
+    tensor.in.assign(transport.size(), nullptr);
+    tensor.out.assign(transport.size(), nullptr);
+    tensor.in[transport.rank()] = timed->in.data();
+    tensor.out[transport.rank()] = timed->out.data();
+    timed->sent = wireBytes(mesh, spec);
+    timed->rounds = int(std::clamp<int64_t>((4 << 20) / bytes, 2, 64));
+    auto prepared = collectives.prepare(mesh, std::move(spec));
     if (!prepared.ok())
       return prepared.status();
-    return run(**prepared, bytes);
+    timed->prepared = *std::move(prepared);
+    return timed;
   }
 
-private:
-  /// Elements of f32 of which about `bytes` are sent.
-  static CollectiveTensor makeTensor(CollectiveKind kind, int64_t members,
-                                     int64_t bytes) {
-    // An all-reduce sends both ways.
-    double share = double(members - 1) / double(members) *
-                   (kind == CollectiveKind::AllReduce ? 2 : 1);
-    if (kind == CollectiveKind::CollectivePermute)
-      share = 1;
-    int64_t part = std::max<int64_t>(
-        1, std::llround(double(bytes) /
-                        (share * sizeof(float) * double(members))));
-    CollectiveTensor tensor;
-    tensor.dtype = DType::F32;
-    tensor.inShape = tensor.outShape = {members, part};
-    if (kind == CollectiveKind::AllGather)
-      tensor.inShape[0] = 1;
-    if (kind == CollectiveKind::ReduceScatter)
-      tensor.outShape[0] = 1;
-    if (kind == CollectiveKind::AllToAll) {
-      tensor.splitDim = 0;
-      tensor.dim = 1;
-      tensor.outShape = {1, members * part};
-    }
-    return tensor;
-  }
-
-  /// The best of several batches of as many runs in every process.
-  absl::StatusOr<double> run(PreparedCollective &collective, int64_t bytes) {
-    const int rounds = int(std::clamp<int64_t>((4 << 20) / bytes, 2, 64));
-    absl::Status failure;
-    std::mutex mutex;
-    auto runPart = [&](PreparedCollective *part, int worker) {
-      for (int64_t task = worker; part && task < part->numTasks();
-           task += pool.size())
-        if (absl::Status status = part->runTask(task); !status.ok()) {
-          std::lock_guard<std::mutex> lock(mutex);
-          failure.Update(status);
-        }
-      pool.barrier();
-    };
+  /// The best of two batches of as many runs in every process, each with
+  /// `meanwhile(worker)` between its start and the rest.
+  template <typename Job>
+  absl::StatusOr<double> measure(WorkerPool &pool, Job meanwhile) {
+    CollectiveRun run(pool, *prepared);
     double best = 1e300;
-    for (int batch = 0; batch < 6; ++batch)
-      best = std::min(best,
-                      measureJob(pool, /*seconds=*/0, rounds, [&](int worker) {
-                        runPart(collective.start(), worker);
-                        for (PreparedCollective *part = &collective; part;
-                             part = part->next())
-                          runPart(part, worker);
-                      }));
-    if (!failure.ok())
+    for (int batch = 0; batch < 2; ++batch)
+      best = std::min(
+          best, measureJob(pool, /*seconds=*/0, rounds,
+                           [&](int worker) { run.run(worker, meanwhile); }));
+    if (absl::Status failure = run.takeFailure(); !failure.ok())
       return failure;
     return best;
   }
 
+  uint64_t sent = 0;
+
+private:
+  std::vector<float> in, out;
+  int rounds = 1;
+  std::unique_ptr<PreparedCollective> prepared;
+};
+
+/// A GEMM beside which messages move.
+class GemmBeside {
+public:
+  GemmBeside(WorkerPool &pool, Transport &transport)
+      : pool(pool), transport(transport) {
+    GemmCommand command{};
+    command.bias = -1;
+    command.batch = 1;
+    command.m = command.n = command.k = size;
+    gemm = PreparedGemm::prepare(command, {DType::F32, DType::F32});
+    packed.resize(gemm->packedBytes() / sizeof(float));
+  }
+
+  /// The share of `worker`, so often. As in a program, worker 0 moves messages
+  /// behind each tile.
+  void run(int worker, int times) {
+    GemmOperands operands{a.data(), b.data(), nullptr, c.data(), packed.data()};
+    for (int time = 0; time < times; ++time) {
+      runGemm(*gemm, operands, pool, worker, [&] {
+        if (worker == 0)
+          transport.progress();
+      });
+      pool.barrier();
+    }
+  }
+
+private:
+  static constexpr int64_t size = 256;
   WorkerPool &pool;
   Transport &transport;
-  std::unique_ptr<Collectives> collectives;
+  std::unique_ptr<PreparedGemm> gemm;
+  std::vector<float> a = std::vector<float>(size * size), b = a, c = a;
+  std::vector<float> packed;
 };
 
 } // namespace
@@ -145,59 +133,99 @@ static std::vector<Group> listGroups(int64_t all) {
   return groups;
 }
 
-absl::StatusOr<Json> shardc::run::measureProcesses(Context &workers,
-                                                   Processes &processes) {
-  WorkerPool &pool = workers.workers();
-  CollectiveTimer timer(pool, processes.transport());
-  static constexpr std::pair<CollectiveKind, const char *> kinds[] = {
-      {CollectiveKind::AllReduce, "all_reduce"},
-      {CollectiveKind::AllGather, "all_gather"},
-      {CollectiveKind::ReduceScatter, "reduce_scatter"},
-      {CollectiveKind::AllToAll, "all_to_all"},
-      {CollectiveKind::CollectivePermute, "collective_permute"}};
+/// The part of the time of `collective` that a GEMM of as much time beside it
+/// hides, as a number from 0 to 1. The processes agree on how often it is
+/// computed.
+static absl::StatusOr<double> measureOverlap(WorkerPool &pool,
+                                             Processes &processes,
+                                             TimedCollective &collective) {
+  GemmBeside gemm(pool, processes.transport());
+  const double once =
+      measureJob(pool, 0.05, 1, [&](int worker) { gemm.run(worker, 1); });
+  absl::StatusOr<double> alone = collective.measure(pool, [](int) {});
+  if (!alone.ok())
+    return alone.status();
+  int times = std::max(1, int(std::lround(*alone / once)));
+  absl::StatusOr<std::vector<std::string>> all =
+      processes.transport().gatherAll(std::to_string(times));
+  if (!all.ok())
+    return all.status();
+  if (!absl::SimpleAtoi(all->front(), &times))
+    return absl::InternalError("rank 0 passed no number of runs");
+  const double computing =
+      measureJob(pool, 0.05, 1, [&](int worker) { gemm.run(worker, times); });
+  absl::StatusOr<double> both =
+      collective.measure(pool, [&](int worker) { gemm.run(worker, times); });
+  if (!both.ok())
+    return both.status();
+  return std::clamp((*alone + computing - *both) / std::min(*alone, computing),
+                    0.0, 1.0);
+}
+
+static absl::StatusOr<Json> measureAll(WorkerPool &pool, Processes &processes) {
+  Transport &transport = processes.transport();
+  auto createdCollectives = createCollectivesBetweenProcesses(transport);
   const int64_t all = processes.size();
-  Json collectives;
-  for (auto [kind, name] : kinds)
-    for (Group group : listGroups(all)) {
-      std::vector<std::pair<uint64_t, double>> times;
-      for (int64_t bytes = 1 << 10; bytes <= 16 << 20; bytes *= 8) {
-        uint64_t sent = 0;
-        absl::StatusOr<double> time = timer.measure(kind, group, bytes, sent);
-        if (!time.ok())
-          return time.status();
-        times.emplace_back(sent, *time);
-      }
-      // Less is no slower than more: it was disturbed.
-      for (size_t i = times.size() - 1; i-- > 0;)
-        times[i].second = std::min(times[i].second, times[i + 1].second);
-      for (auto [sent, time] : times)
-        collectives[name][group.name()][std::to_string(sent)] = rounded(time);
-    }
-  // The same in all processes at about the same time.
-  const double f32 = measureGemm(pool, secondsOfRate, DType::F32);
-  const double bf16 = measureGemm(pool, secondsOfRate, DType::BF16);
-  const double memory = measureMemory(pool, secondsOfRate);
-  // A link between all, as of an all-reduce: its steps, and the most bytes.
-  const Json &reduce = collectives["all_reduce"][Group{all, 1}.name()];
-  const double steps = 2 * std::ceil(std::log2(double(all)));
+  // By kind, group and bytes.
+  std::map<std::string, std::map<std::string, TimesByBytes>> times;
+  double overlap = 0;
+  DeviceRates device;
+  for (int pass = 0; pass < passesOfProcesses; ++pass) {
+    for (auto [kind, name] : collectiveKinds)
+      for (Group group : listGroups(all))
+        for (int64_t bytes = 1 << 10; bytes <= 16 << 20; bytes *= 8) {
+          auto collective = TimedCollective::prepare(
+              transport, *createdCollectives, kind, group, bytes);
+          if (!collective.ok())
+            return collective.status();
+          absl::StatusOr<double> time =
+              (*collective)->measure(pool, [](int) {});
+          if (!time.ok())
+            return time.status();
+          double &best = times[name][group.name()]
+                             .try_emplace((*collective)->sent, *time)
+                             .first->second;
+          best = std::min(best, *time);
+        }
+    auto large =
+        TimedCollective::prepare(transport, *createdCollectives,
+                                 CollectiveKind::AllReduce, {all, 1}, 4 << 20);
+    if (!large.ok())
+      return large.status();
+    absl::StatusOr<double> hidden = measureOverlap(pool, processes, **large);
+    if (!hidden.ok())
+      return hidden.status();
+    overlap = std::max(overlap, *hidden);
+    // The same in all processes at about the same time.
+    device.measure(pool, secondsOfRate, {DType::F32, DType::BF16});
+  }
   Json json;
   json["name"] = absl::StrCat(all, " processes");
   json["source"] =
       absl::StrCat("shardc-run --measure-machine in ", all, " processes, ",
                    processes.localSize(), " on ", processes.host(), ", of ",
                    pool.size(), pool.size() == 1 ? " thread" : " threads");
-  json["device"]["flops_per_second"] = {{"f64", rounded(f32 / 2)},
-                                        {"f32", rounded(f32)},
-                                        {"bf16", rounded(bf16)}};
-  json["device"]["memory_bytes"] =
-      rounded(double(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE) /
-              processes.localSize());
-  json["device"]["memory_bytes_per_second"] = rounded(memory);
-  const std::string most = std::prev(reduce.end()).key();
+  device.write(json, physicalBytes() / processes.localSize());
+  // A link between all, as of an all-reduce: its steps, and the most bytes.
+  const auto &reduce = times["all_reduce"][Group{all, 1}.name()];
+  const double steps = 2 * std::ceil(std::log2(double(all)));
   json["default_link"] = {
       {"bytes_per_second",
-       rounded(std::stod(most) / reduce[most].get<double>())},
-      {"latency_seconds", rounded(reduce.front().get<double>() / steps)}};
-  json["collectives"] = std::move(collectives);
+       rounded(double(reduce.rbegin()->first) / reduce.rbegin()->second)},
+      {"latency_seconds", rounded(reduce.begin()->second / steps)}};
+  json["overlap"] = rounded(overlap);
+  for (auto [kind, name] : collectiveKinds)
+    for (const auto &[group, ofGroup] : times[name])
+      for (auto [sent, time] : withoutDisturbances(ofGroup))
+        json["collectives"][name][group][std::to_string(sent)] = rounded(time);
+  return json;
+}
+
+absl::StatusOr<Json> shardc::run::measureProcesses(WorkerPool &pool,
+                                                   Processes &processes) {
+  absl::StatusOr<Json> json = measureAll(pool, processes);
+  // The others wait for messages of this one.
+  if (!json.ok())
+    processes.store().fail(json.status());
   return json;
 }

@@ -16,6 +16,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
+#include <array>
 #include <optional>
 #include <string>
 #include <utility>
@@ -61,6 +62,23 @@ struct MeasuredCollective {
   double getSeconds(double wireBytes) const;
 };
 
+/// How much longer GEMMs take that have a short side, as it was measured.
+struct ShortSides {
+  /// The elements of a side, ascending, and by how much of the time of as many
+  /// FLOPs of a large GEMM one takes longer that is so short there alone.
+  using Side = std::vector<std::pair<double, double>>;
+  Side rows, columns, terms;
+
+  bool isEmpty() const {
+    return rows.empty() && columns.empty() && terms.empty();
+  }
+  /// The time of a GEMM of `rows` by `columns` sums of `terms` products over
+  /// that of its FLOPs, at least 1. What a short side costs is about the same
+  /// for each product of the other two: it falls with the elements of the side,
+  /// and is added up over sides.
+  double getSlowdown(double rows, double columns, double terms) const;
+};
+
 /// What a computer attains on the work of all virtual devices together, as
 /// `shardc-run --measure-machine` finds out.
 struct ComputerRates {
@@ -90,6 +108,16 @@ struct ComputerRates {
   };
   /// By ascending bytes; at least one.
   std::vector<Memory> memory;
+  /// By CollectiveKind: bytes that all devices read and write together,
+  /// ascending, and the seconds of a collective whose workers have its operands
+  /// in their caches. Empty: not measured.
+  std::array<std::vector<std::pair<double, double>>,
+             getMaxEnumValForCollectiveKind() + 1>
+      collectives;
+
+  /// The least seconds of a collective of `kind`: as MeasuredCollective has
+  /// them; 0: not measured.
+  double getLeastSeconds(CollectiveKind kind, double bytes) const;
 
   /// The seconds of an access to a byte after `distance` bytes: in between
   /// those of `memory`, linear in the logarithm of the distance.
@@ -136,6 +164,11 @@ struct Machine {
   int64_t portsPerHost = 1;
   /// In place of links, where they have been measured in groups of that size.
   std::vector<MeasuredCollective> collectives;
+  /// The part of the time of a collective in which a device can compute; none
+  /// if `isShared`.
+  double overlap = 1;
+  /// By ComputeType; empty: GEMMs take the time of their FLOPs.
+  ShortSides shortSides[numComputeTypes];
 
   double getFlopsPerSecond(ComputeType computeType) const {
     return flopsPerSecond[static_cast<unsigned>(computeType)];
@@ -144,6 +177,11 @@ struct Machine {
   double getMatmulFlopsPerSecond(ComputeType computeType) const {
     return getFlopsPerSecond(computeType == ComputeType::F32 ? f32MatmulType
                                                              : computeType);
+  }
+  /// Of GEMMs of elements of type `computeType`.
+  const ShortSides &getShortSides(ComputeType computeType) const {
+    return shortSides[static_cast<unsigned>(
+        computeType == ComputeType::F32 ? f32MatmulType : computeType)];
   }
   const Link &getLink(llvm::StringRef axis) const;
   /// What has been measured of `kind` in groups along `axes`, outermost first:

@@ -70,6 +70,9 @@ struct OpWork {
   double flops = 0;
   bool isGemm = false;
   ComputeType computeType = ComputeType::F32;
+  /// Of a GEMM: the rows and columns of its result, those of a batch together,
+  /// and the products that an element adds up. 0: any.
+  double rows = 0, columns = 0, terms = 0;
   /// Operands that it loads and results that it stores.
   double memoryBytes = 0;
 };
@@ -81,7 +84,8 @@ OpWork getOpWork(mlir::Operation *op, const MemoryTraffic &traffic);
 /// The work of `op` but for the memory that it moves.
 OpWork getArithmetic(mlir::Operation *op);
 
-/// The arithmetic of `work` alone.
+/// The arithmetic of `work` alone; of a GEMM with sides, and the machine's
+/// rates for short ones, as much longer.
 double getComputeSeconds(const Machine &machine, const OpWork &work);
 /// The memory that `work` moves.
 double getMemorySeconds(const Machine &machine, const OpWork &work);

@@ -3,16 +3,32 @@
 #include "exec/MeasureRates.h"
 
 #include "backends/cpu/MicroKernels.h"
+#include "base/Memory.h"
+#include "base/VectorClones.h"
 #include "exec/RunGemm.h"
 
 #include <cstring>
+#include <new>
 #include <vector>
 
 using namespace shardc::rt;
 
+MeasuredMemory::MeasuredMemory(size_t bytes) : left(bytes + 4096) {
+  if (!memory.allocate(left))
+    throw std::bad_alloc();
+  memory.touch(left);
+  next = memory.get();
+}
+
+char *MeasuredMemory::take(size_t bytes) {
+  constexpr size_t line = 64;
+  char *taken = next;
+  next += (bytes + line - 1) / line * line;
+  return taken;
+}
+
 double shardc::rt::measureGemm(WorkerPool &pool, double seconds, DType dtype,
-                               int64_t rows, int64_t columns) {
-  constexpr int64_t terms = 1024;
+                               int64_t rows, int64_t columns, int64_t terms) {
   GemmCommand command{};
   command.bias = -1;
   command.batch = 1;
@@ -21,9 +37,11 @@ double shardc::rt::measureGemm(WorkerPool &pool, double seconds, DType dtype,
   command.k = terms;
   auto gemm = PreparedGemm::prepare(command, {dtype, dtype});
   // All zero: a number in either type.
-  std::vector<float> a(rows * terms), b(terms * columns), c(rows * columns);
-  std::vector<float> packed(gemm->packedBytes() / sizeof(float));
-  GemmOperands operands{a.data(), b.data(), nullptr, c.data(), packed.data()};
+  const int64_t a = rows * terms, b = terms * columns, c = rows * columns;
+  const size_t bytes = (a + b + c) * sizeof(float) + gemm->packedBytes();
+  MeasuredMemory memory(bytes + 4 * 64);
+  GemmOperands operands{memory.takeFloats(a), memory.takeFloats(b), nullptr,
+                        memory.takeFloats(c), memory.take(gemm->packedBytes())};
   double best = measureJob(pool, seconds, 1, [&](int worker) {
     runGemm(*gemm, operands, pool, worker);
   });
@@ -35,16 +53,22 @@ double shardc::rt::measureGemm(WorkerPool &pool, double seconds, DType dtype,
 template <typename Copy>
 static double measureCopies(WorkerPool &pool, double seconds, size_t bytes,
                             size_t slice, int rounds, Copy copy) {
-  std::vector<std::vector<char>> from, to;
-  for (int worker = 0; worker < pool.size(); ++worker) {
-    from.emplace_back(bytes, 1);
-    to.emplace_back(bytes, 2);
+  constexpr size_t apart = MeasuredMemory::apart, page = 2 * apart;
+  const size_t whole = (bytes + page - 1) / page * page;
+  struct Places {
+    char *from, *to;
+    size_t next = 0;
+  };
+  MeasuredMemory memory(pool.size() * (2 * whole + page));
+  std::vector<Places> places(pool.size());
+  for (Places &own : places) {
+    own.from = memory.take(whole + apart);
+    own.to = memory.take(whole + apart);
   }
-  std::vector<size_t> next(pool.size());
   double best = measureJob(pool, seconds, rounds, [&](int worker) {
-    size_t offset = next[worker];
-    copy(&to[worker][offset], &from[worker][offset], slice);
-    next[worker] = (offset + slice) % bytes;
+    Places &own = places[worker];
+    copy(own.to + own.next, own.from + own.next, slice);
+    own.next = (own.next + slice) % bytes;
   });
   return 2.0 * slice * pool.size() / best;
 }
@@ -59,19 +83,21 @@ static double measureTile(WorkerPool &pool, double seconds,
       kernels.kernel(MicroKernels::Use::Packed, rows, vectors * lanes,
                      /*rowsAreAdjacent=*/false);
   struct Factors {
-    std::vector<float> a, b, c;
+    float *a, *b, *c;
   };
+  const int64_t a = rows * terms, b = vectors * lanes * terms;
+  const int64_t c = rows * columns;
+  MeasuredMemory memory(pool.size() * ((a + b + c) * sizeof(float) + 4096));
   std::vector<Factors> factors;
   for (int worker = 0; worker < pool.size(); ++worker)
-    factors.push_back({std::vector<float>(rows * terms),
-                       std::vector<float>(vectors * lanes * terms),
-                       std::vector<float>(rows * columns)});
+    factors.push_back(
+        {memory.takeFloats(a), memory.takeFloats(b), memory.takeFloats(c)});
   constexpr int repeats = 1000;
   double best = measureJob(pool, seconds, 1, [&](int worker) {
     Factors &own = factors[worker];
-    MicroFactors of{own.a.data(), own.b.data(), terms, 1, vectors * lanes};
+    MicroFactors of{own.a, own.b, terms, 1, vectors * lanes};
     MicroTile tile{};
-    tile.c = own.c.data();
+    tile.c = own.c;
     tile.cRow = columns;
     tile.cColumn = 1;
     tile.columns = columns;
@@ -81,30 +107,37 @@ static double measureTile(WorkerPool &pool, double seconds,
   return best / repeats;
 }
 
-VectorRates shardc::rt::measureVectors(WorkerPool &pool, double seconds) {
+static constexpr int64_t fewTerms = 8, manyTerms = 128;
+
+TileSeconds shardc::rt::measureTiles(WorkerPool &pool, double seconds) {
   const MicroKernels &kernels = MicroKernels::best();
-  VectorRates rates;
-  rates.lanes = kernels.lanes;
-  constexpr int64_t few = 8, many = 128;
   auto measure = [&](int64_t columns, int64_t terms) {
     return measureTile(pool, seconds / 3, kernels, columns, terms);
   };
-  double atFew = measure(kernels.maxColumns(), few);
-  double perTerm = (measure(kernels.maxColumns(), many) - atFew) / (many - few);
-  double partial = measure(std::max<int64_t>(rates.lanes / 2, 1), few);
+  return {measure(kernels.maxColumns(), fewTerms),
+          measure(kernels.maxColumns(), manyTerms),
+          measure(std::max<int64_t>(kernels.lanes / 2, 1), fewTerms)};
+}
+
+VectorRates shardc::rt::getVectorRates(const TileSeconds &tiles) {
+  const MicroKernels &kernels = MicroKernels::best();
+  VectorRates rates;
+  rates.lanes = kernels.lanes;
+  double perTerm = (tiles.many - tiles.few) / (manyTerms - fewTerms);
   // Other work on the computer held up one of them.
   if (perTerm <= 0)
     return rates;
-  rates.terms = std::max(0.0, atFew / perTerm - few);
-  rates.partialTerms =
-      std::max(0.0, partial * double(kernels.maxVectors) / perTerm - few);
+  rates.terms = std::max(0.0, tiles.few / perTerm - fewTerms);
+  rates.partialTerms = std::max(
+      0.0, tiles.partial * double(kernels.maxVectors) / perTerm - fewTerms);
   return rates;
 }
 
 /// As an elementwise kernel does; a memcpy of few bytes may be slower.
+SHARDC_VECTOR_CLONES
 static void addOne(char *to, const char *from, size_t bytes) {
-  auto *sums = reinterpret_cast<float *>(to);
-  auto *values = reinterpret_cast<const float *>(from);
+  auto *__restrict sums = reinterpret_cast<float *>(to);
+  auto *__restrict values = reinterpret_cast<const float *>(from);
   for (size_t i = 0; i < bytes / sizeof(float); ++i)
     sums[i] = values[i] + 1;
 }
@@ -129,29 +162,41 @@ double shardc::rt::measureCache(WorkerPool &pool, double seconds) {
                        addOne);
 }
 
-double shardc::rt::measureExchange(WorkerPool &pool, double seconds) {
-  constexpr size_t count = (size_t(64) << 10) / sizeof(float);
+/// Bytes that a worker writes for another one.
+static constexpr size_t exchangedBytes = size_t(64) << 10;
+
+double ExchangeSeconds::bytesPerSecond(int workers) const {
+  double bytes = double(exchangedBytes) * workers;
+  return others > own ? bytes / (others - own) : 0;
+}
+
+ExchangeSeconds shardc::rt::measureExchange(WorkerPool &pool, double seconds) {
+  constexpr size_t count = exchangedBytes / sizeof(float);
   constexpr size_t line = 64 / sizeof(float), rowLines = 8;
-  std::vector<std::vector<float>> written(pool.size(),
-                                          std::vector<float>(count));
-  std::vector<std::vector<float>> read = written;
+  // All workers at the same distances.
+  MeasuredMemory memory(pool.size() * 3 * exchangedBytes);
+  std::vector<float *> written, read;
+  for (int worker = 0; worker < pool.size(); ++worker) {
+    written.push_back(memory.takeFloats(count));
+    memory.take(MeasuredMemory::apart);
+    read.push_back(memory.takeFloats(count));
+    memory.take(MeasuredMemory::apart);
+  }
   auto measure = [&](int from) {
     return measureJob(pool, seconds / 2, 20, [&](int worker) {
-      for (float &value : written[worker])
-        value += 1;
+      for (size_t i = 0; i < count; ++i)
+        written[worker][i] += 1;
       pool.barrier();
-      const std::vector<float> &other =
-          written[(worker + from) % written.size()];
+      const float *other = written[(worker + from) % written.size()];
       // Line by line down the columns, as GEMMs read rows that they add up.
       for (size_t column = 0; column < rowLines; ++column) {
-        float *sums = &read[worker][column * line];
+        float *sums = read[worker] + column * line;
         for (size_t at = column * line; at < count; at += rowLines * line)
           for (size_t i = 0; i < line; ++i)
             sums[i] += other[at + i];
       }
     });
   };
-  double own = measure(0), others = measure(1);
-  double bytes = double(count * sizeof(float)) * pool.size();
-  return others > own ? bytes / (others - own) : 0;
+  double own = measure(0);
+  return {own, measure(1)};
 }

@@ -3,13 +3,14 @@
 // Rates that the runtime attains on the workers of a pool: of its GEMMs and
 // their vectors, of copies, and of elementwise loops over memory. Each is the
 // best of several short runs, so that on a busy computer the best one was not
-// interrupted.
+// interrupted. Where there is no memory they throw std::bad_alloc.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_RT_SRC_EXEC_MEASURERATES_H
 #define SHARDC_RT_SRC_EXEC_MEASURERATES_H
 
+#include "base/Memory.h"
 #include "exec/WorkerPool.h"
 #include "shardc-rt/DType.h"
 
@@ -41,9 +42,40 @@ double measureJob(WorkerPool &pool, double seconds, int rounds, Job job) {
   return best;
 }
 
-/// FLOP/s of a GEMM of `rows` rows of 1024 terms by `columns` columns.
+/// Memory in large pages, as the arena of a plan is: factors whose rows are a
+/// page apart take longer in small ones. What is taken from it is aligned to
+/// lines of caches, and there is room for as much as was asked for.
+class MeasuredMemory {
+public:
+  /// CPUs compare the last twelve bits of addresses first, and a load waits for
+  /// a store before it that has the same: reads and writes that go on together
+  /// are half of that apart.
+  static constexpr size_t apart = 2048;
+
+  explicit MeasuredMemory(size_t bytes);
+  char *take(size_t bytes);
+  float *takeFloats(int64_t count) {
+    return reinterpret_cast<float *>(take(count * sizeof(float)));
+  }
+
+private:
+  Memory memory;
+  size_t left;
+  char *next;
+};
+
+/// FLOP/s of a GEMM of `rows` rows by `columns` columns, each the sum of
+/// `terms` products.
 double measureGemm(WorkerPool &pool, double seconds, DType dtype,
-                   int64_t rows = 1024, int64_t columns = 1024);
+                   int64_t rows = 1024, int64_t columns = 1024,
+                   int64_t terms = 1024);
+
+/// Seconds in which each worker computes a tile of a GEMM, in its cache.
+struct TileSeconds {
+  /// Of `few` and `many` terms, and of half a vector of columns with `few`.
+  double few, many, partial;
+};
+TileSeconds measureTiles(WorkerPool &pool, double seconds);
 
 /// What GEMMs in the caches of the workers take for each vector of a result.
 struct VectorRates {
@@ -51,7 +83,7 @@ struct VectorRates {
   /// As long as so many multiply-adds of a whole vector, and of a half one.
   double terms = 0, partialTerms = 0;
 };
-VectorRates measureVectors(WorkerPool &pool, double seconds);
+VectorRates getVectorRates(const TileSeconds &tiles);
 
 /// Bytes per second read and written by copies that no cache holds.
 double measureMemory(WorkerPool &pool, double seconds);
@@ -63,10 +95,15 @@ double measureMemoryOf(WorkerPool &pool, double seconds, size_t bytes);
 /// The same by copies of 64 KiB on each worker, which stay in its cache.
 double measureCache(WorkerPool &pool, double seconds);
 
-/// Bytes per second by which a read of what the next worker has just written,
-/// 64 KiB of each, takes longer than one of the worker's own, on all workers
-/// together; 0 if it does not.
-double measureExchange(WorkerPool &pool, double seconds);
+/// Seconds in which all workers write 64 KiB each and read as much: what they
+/// have written themselves, and what the next one has.
+struct ExchangeSeconds {
+  double own, others;
+  /// Bytes per second, on all workers together, by which the second takes
+  /// longer; 0 if it does not.
+  double bytesPerSecond(int workers) const;
+};
+ExchangeSeconds measureExchange(WorkerPool &pool, double seconds);
 
 } // namespace shardc::rt
 

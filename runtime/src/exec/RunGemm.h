@@ -11,9 +11,10 @@ namespace shardc::rt {
 
 /// Runs the share of `worker` of a GEMM on its own, as `PreparedProgram` does
 /// among others. All workers of `pool` call it in one job, at a time when
-/// nobody else uses `operands.packed`.
-inline void runGemm(const PreparedGemm &gemm, const GemmOperands &operands,
-                    WorkerPool &pool, int worker) {
+/// nobody else uses `operands.packed`. `afterTile` is called behind each tile.
+template <typename Job>
+void runGemm(const PreparedGemm &gemm, const GemmOperands &operands,
+             WorkerPool &pool, int worker, Job afterTile) {
   const bool packsA = gemm.sharedFactor() == PreparedGemm::SharedFactor::A;
   for (int64_t round = 0; round < gemm.numRounds(); ++round) {
     if (int64_t tasks = gemm.numPackTasks(round); tasks > 0) {
@@ -26,9 +27,16 @@ inline void runGemm(const PreparedGemm &gemm, const GemmOperands &operands,
       pool.barrier();
     }
     TaskRange range(gemm.numTiles(), worker, pool.size());
-    for (int64_t tile = range.begin; tile < range.end; ++tile)
+    for (int64_t tile = range.begin; tile < range.end; ++tile) {
       gemm.run(operands, round, tile);
+      afterTile();
+    }
   }
+}
+
+inline void runGemm(const PreparedGemm &gemm, const GemmOperands &operands,
+                    WorkerPool &pool, int worker) {
+  runGemm(gemm, operands, pool, worker, [] {});
 }
 
 } // namespace shardc::rt

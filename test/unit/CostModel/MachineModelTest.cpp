@@ -392,6 +392,88 @@ TEST(MachineFile, ComputersHaveAllTheirRates) {
     EXPECT_THAT(getError(json), HasSubstr(expected)) << json;
 }
 
+TEST(MachineFile, ReadsLeastSecondsOfCollectives) {
+  Machine machine =
+      parse(computerWith("\"workers\"", "\"collectives\": {\"all_reduce\": "
+                                        "{\"100\": 2, \"10000\": 8}}, "
+                                        "\"workers\""));
+  const ComputerRates &rates = *machine.computer;
+  EXPECT_DOUBLE_EQ(rates.getLeastSeconds(CollectiveKind::AllReduce, 1), 2);
+  EXPECT_DOUBLE_EQ(rates.getLeastSeconds(CollectiveKind::AllReduce, 1000), 4);
+  EXPECT_DOUBLE_EQ(rates.getLeastSeconds(CollectiveKind::AllReduce, 20000), 16);
+  EXPECT_EQ(rates.getLeastSeconds(CollectiveKind::AllGather, 1000), 0);
+  for (auto [collectives, expected] :
+       std::initializer_list<std::pair<const char *, const char *>>{
+           {"8", "computer.collectives: expected an object, found 8"},
+           {R"({"send": {"8": 1}})", "computer.collectives.send: unknown key"},
+           {R"({"all_reduce": {}})",
+            "computer.collectives.all_reduce: expected at least one time"},
+           {R"({"all_reduce": {"8": 2, "16": 1}})",
+            "expected that more bytes take no less time"}})
+    EXPECT_THAT(getError(computerWith("\"workers\"",
+                                      std::string("\"collectives\": ") +
+                                          collectives + ", \"workers\"")),
+                HasSubstr(expected));
+}
+
+TEST(MachineFile, GemmsWithShortSidesAreSlower) {
+  // Large ones of bf16 have 16e12.
+  Machine machine = parse(replaced(
+      "\"name\"", R"("gemms": {"bf16": {"rows": {"16": 4e12, "4": 1e12},
+      "terms": {"8": 8e12}, "columns": {"8": 32e12}}, "tf32": {"rows": {"2": 2e12}}},
+      "name")"));
+  const ShortSides &sides = machine.getShortSides(ComputeType::BF16);
+  constexpr double large = 1e300;
+  EXPECT_DOUBLE_EQ(sides.getSlowdown(large, large, large), 1);
+  EXPECT_DOUBLE_EQ(sides.getSlowdown(16, large, large), 4);
+  EXPECT_DOUBLE_EQ(sides.getSlowdown(4, large, large), 16);
+  // Half as many rows cost twice as much, but for the FLOPs; above all that
+  // have been measured it is 3·16 of each product of the other sides.
+  EXPECT_DOUBLE_EQ(sides.getSlowdown(2, large, large), 31);
+  EXPECT_DOUBLE_EQ(sides.getSlowdown(32, large, large), 2.5);
+  // Half way in logarithms, between 15·4 and 3·16.
+  EXPECT_DOUBLE_EQ(sides.getSlowdown(8, large, large), 1 + 54 / 8.0);
+  // Several sides add up; one that is faster than large GEMMs costs nothing.
+  EXPECT_DOUBLE_EQ(sides.getSlowdown(16, 8, 8), 1 + 3 + 0 + 1);
+  // GEMMs of f32 compute in tf32.
+  EXPECT_DOUBLE_EQ(
+      machine.getShortSides(ComputeType::F32).getSlowdown(2, large, large), 4);
+  EXPECT_TRUE(machine.getShortSides(ComputeType::F64).isEmpty());
+}
+
+TEST(MachineFile, SaysWhatIsWrongWithGemmsAndOverlap) {
+  auto with = [](const std::string &keys) {
+    return getError(replaced("\"name\"", keys + ", \"name\""));
+  };
+  EXPECT_THAT(with("\"gemms\": 8"),
+              HasSubstr("m.json: gemms: expected an object, found 8"));
+  EXPECT_THAT(with(R"("gemms": {"f16": {}})"),
+              HasSubstr("m.json: gemms.f16: unknown key"));
+  EXPECT_THAT(with(R"("gemms": {"bf16": {"row": {"8": 1}}})"),
+              HasSubstr("gemms.bf16.row: unknown key; did you mean 'rows'?"));
+  EXPECT_THAT(with(R"("gemms": {"bf16": {"rows": {}}})"),
+              HasSubstr("gemms.bf16.rows: expected at least one rate"));
+  EXPECT_THAT(with(R"("gemms": {"bf16": {"rows": {"few": 1}}})"),
+              HasSubstr("gemms.bf16.rows: expected numbers of elements as "
+                        "keys, found 'few'"));
+  EXPECT_THAT(with(R"("gemms": {"bf16": {"rows": {"8": 1, "08": 1}}})"),
+              HasSubstr("expected each number of elements once"));
+  EXPECT_THAT(with(R"("gemms": {"bf16": {"rows": {"8": 0}}})"),
+              HasSubstr("gemms.bf16.rows.8: expected a number from 1 to"));
+  EXPECT_THAT(getError(R"({"device": "cpu", "gemms": {"tf32": {}}})"),
+              HasSubstr("gemms.tf32: expected none: the device has no FLOP/s"));
+  EXPECT_THAT(getError(computerWith("\"computer\"",
+                                    R"("gemms": {"f32": {}}, "computer")")),
+              HasSubstr("gemms.f32: expected none: 'computer' has"));
+  EXPECT_EQ(parse(example).overlap, 1);
+  EXPECT_EQ(parse(replaced("\"name\"", "\"overlap\": 0.25, \"name\"")).overlap,
+            0.25);
+  EXPECT_THAT(with("\"overlap\": 1.5"),
+              HasSubstr("overlap: expected a number from 0 to 1, found 1.5"));
+  EXPECT_THAT(getError(R"({"device": "cpu", "overlap": 0.5})"),
+              HasSubstr("overlap: expected none: the cores"));
+}
+
 TEST(ComputerRates, MemoryIsSlowerTheMoreIsAccessedInBetween) {
   ComputerRates rates = *parse(computer).computer;
   EXPECT_DOUBLE_EQ(rates.getSecondsPerByte(1), 1 / 2e11);

@@ -83,6 +83,29 @@ TEST_F(TimeEstimateTest, CollectivesOverlapWithWhatDoesNotNeedThem) {
   EXPECT_DOUBLE_EQ(time.overlappedSeconds, time.getSeconds());
 }
 
+TEST_F(TimeEstimateTest, DevicesHaveAHandInCollectives) {
+  // A quarter of the all-reduce of 8 is hidden, 6 are the device's; the second
+  // exp (3.2 + 2.56) comes then.
+  machine.overlap = 0.25;
+  const double first = 0.128 + 2.24 + 0.8 + 0.64;
+  TimeEstimate time = estimate(step);
+  EXPECT_DOUBLE_EQ(time.overlappedSeconds, first + 6 + 3.2 + 2.56);
+  EXPECT_DOUBLE_EQ(time.getSeconds(), 4.128 + 5.44 + 8);
+  machine.overlap = 0;
+  EXPECT_DOUBLE_EQ(estimate(step).overlappedSeconds, time.getSeconds());
+}
+
+TEST_F(TimeEstimateTest, ShortSidesTakeLonger) {
+  // 4 rows, 2 columns and 8 terms: a half, a quarter and an eighth longer.
+  ShortSides &sides =
+      machine.shortSides[static_cast<unsigned>(machine.f32MatmulType)];
+  sides.rows = {{4, 0.5}};
+  sides.columns = {{1, 0.5}};
+  sides.terms = {{1, 1}};
+  EXPECT_DOUBLE_EQ(estimate(step).computeSeconds,
+                   0.128 * (1 + 0.5 + 0.25 + 0.125) + 0.8 + 3.2);
+}
+
 TEST_F(TimeEstimateTest, KernelsAreLookedInto) {
   TimeEstimate fused = estimate(R"(
 func.func @f(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>)
@@ -302,6 +325,46 @@ func.func @f(%x: tensor<4x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"d
 })")
                        .communicationSeconds,
                    0.25 + (4 * 128 + 4 * 32) / 10.0);
+}
+
+TEST_F(SharedTimeTest, CollectivesTakeAsLongAsMeasured) {
+  machine.computer->memory = {{1, 10}};
+  auto &times =
+      machine.computer
+          ->collectives[static_cast<unsigned>(CollectiveKind::AllGather)];
+  auto getSeconds = [&] {
+    return estimate(R"(
+func.func @f(%x: tensor<2xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"data"}]>})
+    -> tensor<8xf32> {
+  %0 = shardc.all_gather %x over @mesh["data"] dims = [0] : (tensor<2xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+})")
+        .communicationSeconds;
+  };
+  // 32 bytes are read and 32 written, with all operands in caches.
+  times = {{16, 3}, {64, 20}};
+  EXPECT_DOUBLE_EQ(getSeconds(), 20);
+  // In memory they take longer.
+  times = {{16, 3}, {64, 5}};
+  EXPECT_DOUBLE_EQ(getSeconds(), 0.25 + 64 / 10.0);
+}
+
+TEST_F(SharedTimeTest, LibraryGemmsOfBf16TakeAsLongAsMeasured) {
+  // One GEMM of 16 rows by 4 columns of 8 terms. Four devices share 200 FLOP/s:
+  // a multiply-add takes 1/100.
+  machine.flopsPerSecond[static_cast<unsigned>(ComputeType::BF16)] = 50;
+  ShortSides &sides =
+      machine.shortSides[static_cast<unsigned>(ComputeType::BF16)];
+  sides.rows = {{8, 1}};
+  sides.columns = {{8, 0.5}};
+  EXPECT_DOUBLE_EQ(estimate(R"(
+func.func @f(%x: tensor<4x8xbf16> {shardc.sharding = #shardc.sharding<@mesh, [{"data"}, {}]>},
+             %w: tensor<8x4xbf16>) -> tensor<4x4xbf16> {
+  %0 = shardc.gemm %x, %w : tensor<4x8xbf16>, tensor<8x4xbf16> -> tensor<4x4xbf16>
+  return %0 : tensor<4x4xbf16>
+})")
+                       .computeSeconds,
+                   16 * 4 * 8 / 100.0 * (1 + 0.5 + 1) + 0.25);
 }
 
 TEST_F(SharedTimeTest, CollectivesTakeTimeForEachPiece) {

@@ -1,0 +1,244 @@
+//===- MeasureComputer.cpp - Virtual devices as a machine file ------------===//
+//
+// Measures in several passes. A virtual machine may be in one of two states,
+// for seconds or minutes: its cores are next to each other, or far apart, where
+// everything that workers exchange takes two or three times as long. Steps are
+// mostly run in the first one; the passes count that were in the faster state
+// of those that were seen, and of these the best of each figure.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MeasureComputer.h"
+
+#include "MeasureCollectives.h"
+
+#include "exec/MeasureRates.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+
+using namespace shardc::run;
+using namespace shardc::rt;
+
+static constexpr int passesOfComputer = 5;
+/// The time spent on most figures in a pass.
+static constexpr double secondsOfFigure = 0.12;
+/// Workers meet at most so many times as late in the same state.
+static constexpr double sameState = 1.4;
+static constexpr int64_t numVirtual = 8;
+
+/// Of `spec` between eight virtual devices, measured for `wanted` seconds. If
+/// `isShared`, they have one result, which is the same for all.
+static absl::StatusOr<double> timeCollective(WorkerPool &pool,
+                                             CollectiveSpec spec, int rounds,
+                                             double wanted,
+                                             bool isShared = false) {
+  CollectiveTensor &tensor = spec.tensors[0];
+  const int64_t in = numElements(tensor.inShape);
+  const int64_t out = numElements(tensor.outShape);
+  // Beside the elements lines of caches are filled up.
+  MeasuredMemory memory(numVirtual * ((in + out) * sizeof(float) + 2 * 64) +
+                        MeasuredMemory::apart);
+  for (int64_t device = 0; device < numVirtual; ++device)
+    tensor.in.push_back(memory.take(in * sizeof(float)));
+  memory.take(MeasuredMemory::apart);
+  for (int64_t device = 0; device < numVirtual; ++device)
+    tensor.out.push_back(device > 0 && isShared
+                             ? tensor.out[0]
+                             : memory.take(out * sizeof(float)));
+  auto prepared = createInProcessCollectives()->prepare(
+      Mesh({{"x", numVirtual}}), std::move(spec));
+  if (!prepared.ok())
+    return prepared.status();
+  CollectiveRun run(pool, **prepared);
+  const double time = measureJob(
+      pool, wanted, rounds, [&](int worker) { run.run(worker, [](int) {}); });
+  if (absl::Status failure = run.takeFailure(); !failure.ok())
+    return failure;
+  return time;
+}
+
+/// The bytes that all devices together read and write, of which each sends
+/// `sent`.
+static uint64_t movedBytes(CollectiveKind kind, uint64_t sent) {
+  constexpr uint64_t all = numVirtual, others = numVirtual - 1;
+  switch (kind) {
+  case CollectiveKind::AllReduce: // one result
+    return sent * all / (2 * others) * (all + 1);
+  case CollectiveKind::AllGather: // of parts, and one result
+    return sent * all / others * 2;
+  case CollectiveKind::ReduceScatter:
+    return sent * all / others * (all + 1);
+  case CollectiveKind::AllToAll:
+    return sent * all / others * 2 * all;
+  case CollectiveKind::CollectivePermute:
+    return sent * 2 * all;
+  }
+  return 0;
+}
+
+/// A reduce-scatter of `rows` times `columns` elements on each device, which
+/// divides them along `dim`.
+static CollectiveSpec makeScatter(int64_t rows, int64_t columns, int dim) {
+  CollectiveTensor tensor;
+  tensor.dtype = DType::F32;
+  tensor.inShape = tensor.outShape = {rows, columns};
+  tensor.outShape[dim] /= numVirtual;
+  tensor.dim = dim;
+  return {CollectiveKind::ReduceScatter, Reduction::Sum, {0}, {}, {tensor}};
+}
+
+namespace {
+
+/// Figures of one pass, or the best of several.
+struct Pass {
+  DeviceRates device;
+  /// FLOP/s of a GEMM of few rows.
+  double fewRows = 0;
+  TileSeconds tiles{};
+  ExchangeSeconds exchange{};
+  /// By reuse distance.
+  std::map<size_t, double> memory;
+  /// Seconds: workers meet to do next to nothing; the same sums in 8 runs of
+  /// 512 elements, and in 512 of 8.
+  double meeting = 0, longRuns = 0, shortRuns = 0;
+  /// Seconds of collectives that no cache holds.
+  double largeReduce = 0, largeGather = 0;
+  /// By kind.
+  std::map<CollectiveKind, TimesByBytes> collectives;
+
+  void update(const Pass &other);
+};
+
+} // namespace
+
+void Pass::update(const Pass &other) {
+  auto lower = [](double &value, double than) {
+    value = std::min(value, than);
+  };
+  device.update(other.device);
+  fewRows = std::max(fewRows, other.fewRows);
+  lower(tiles.few, other.tiles.few);
+  lower(tiles.many, other.tiles.many);
+  lower(tiles.partial, other.tiles.partial);
+  lower(exchange.own, other.exchange.own);
+  lower(exchange.others, other.exchange.others);
+  for (const auto &[bytes, rate] : other.memory)
+    memory[bytes] = std::max(memory[bytes], rate);
+  lower(meeting, other.meeting);
+  lower(longRuns, other.longRuns);
+  lower(shortRuns, other.shortRuns);
+  lower(largeReduce, other.largeReduce);
+  lower(largeGather, other.largeGather);
+  for (const auto &[kind, times] : other.collectives)
+    for (auto [bytes, time] : times)
+      lower(collectives[kind][bytes], time);
+}
+
+/// The columns of a GEMM of few rows, none of whose workers is idle, and its
+/// rows and terms.
+static int64_t fewRowsColumns(WorkerPool &pool) { return 512 * pool.size(); }
+static constexpr int64_t fewRows = 32, fewRowsTerms = 1024;
+
+static absl::StatusOr<Pass> measurePass(WorkerPool &pool) {
+  Pass pass;
+  absl::Status failure;
+  auto measure = [&](CollectiveSpec spec, int rounds,
+                     double wanted = secondsOfFigure, bool isShared = false) {
+    auto time = timeCollective(pool, std::move(spec), rounds, wanted, isShared);
+    failure.Update(time.status());
+    return time.value_or(0);
+  };
+  // An element of each device.
+  pass.meeting =
+      measure(makeCollective(CollectiveKind::AllReduce, 0, numVirtual, 1), 50);
+  pass.longRuns = measure(makeScatter(64, 64, 0), 20);
+  pass.shortRuns = measure(makeScatter(64, 64, 1), 20);
+  for (auto [kind, name] : collectiveKinds)
+    for (int64_t bytes = 1 << 10; bytes <= 4 << 20; bytes *= 16) {
+      CollectiveSpec spec = makeCollective(kind, 0, numVirtual, bytes);
+      const uint64_t sent = wireBytes(Mesh({{"x", numVirtual}}), spec);
+      pass.collectives[kind][sent] = measure(
+          std::move(spec), int(std::clamp<int64_t>((1 << 18) / bytes, 1, 50)),
+          secondsOfFigure / 6,
+          kind == CollectiveKind::AllReduce ||
+              kind == CollectiveKind::AllGather);
+    }
+  // 16 MiB on each device.
+  pass.largeReduce = measure(
+      makeCollective(CollectiveKind::AllReduce, 0, numVirtual, 28 << 20), 1);
+  pass.largeGather = measure(
+      makeCollective(CollectiveKind::AllGather, 0, numVirtual, 14 << 20), 1);
+  if (!failure.ok())
+    return failure;
+  pass.device.measure(pool, secondsOfFigure, {DType::BF16});
+  pass.fewRows = measureGemm(pool, secondsOfFigure, DType::F32, fewRows,
+                             fewRowsColumns(pool), fewRowsTerms);
+  pass.tiles = measureTiles(pool, secondsOfFigure);
+  pass.exchange = measureExchange(pool, secondsOfFigure);
+  // From the caches of the cores to what none holds.
+  for (size_t bytes = 256 << 10; bytes <= size_t(64) << 20; bytes *= 4)
+    pass.memory[bytes] = measureMemoryOf(pool, secondsOfFigure / 2, bytes);
+  return pass;
+}
+
+absl::StatusOr<Json> shardc::run::measureComputer(WorkerPool &pool) {
+  std::vector<Pass> passes;
+  for (int number = 0; number < passesOfComputer; ++number) {
+    absl::StatusOr<Pass> pass = measurePass(pool);
+    if (!pass.ok())
+      return pass.status();
+    passes.push_back(*std::move(pass));
+  }
+  std::sort(passes.begin(), passes.end(),
+            [](const Pass &a, const Pass &b) { return a.meeting < b.meeting; });
+  Pass best = passes.front();
+  for (const Pass &pass : passes)
+    if (pass.meeting <= sameState * passes.front().meeting)
+      best.update(pass);
+
+  Json json;
+  json["name"] = "this computer";
+  json["source"] =
+      absl::StrCat("shardc-run --measure-machine on ", pool.size(), " threads");
+  json["shared"] = true;
+  best.device.write(json, physicalBytes());
+  // An all-reduce over eight devices counts as six steps.
+  json["default_link"] = {
+      {"bytes_per_second", rounded(double((28 + 14) << 20) * numVirtual /
+                                   (best.largeReduce + best.largeGather))},
+      {"latency_seconds", rounded(best.meeting / 6)}};
+  Json &computer = json["computer"];
+  computer["workers"] = pool.size();
+  const VectorRates vectors = getVectorRates(best.tiles);
+  computer["vector_lanes"] = vectors.lanes;
+  computer["vector_terms"] = rounded(vectors.terms);
+  computer["partial_vector_terms"] = rounded(vectors.partialTerms);
+  computer["command_seconds"] = rounded(best.meeting);
+  // Each result of a run is the sum of eight.
+  computer["piece_seconds"] =
+      rounded(std::max(0.0, best.shortRuns - best.longRuns) / (8 * (512 - 8)));
+  if (double rate = best.exchange.bytesPerSecond(pool.size()); rate > 0)
+    computer["exchange_bytes_per_second"] = rounded(rate);
+  // What a GEMM of few rows takes beyond its arithmetic, for each byte of its
+  // right factor.
+  const double columns = double(fewRowsColumns(pool));
+  const double factorBytes = double(fewRowsTerms) * columns * sizeof(float);
+  const double f32 = best.device.f32();
+  if (best.fewRows < f32)
+    computer["factor_bytes_per_second"] =
+        rounded(factorBytes / (2.0 * double(fewRows) * double(fewRowsTerms) *
+                               columns * (1 / best.fewRows - 1 / f32)));
+  for (const auto &[bytes, rate] : best.memory)
+    computer["memory_bytes_per_second"][std::to_string(bytes)] = rounded(rate);
+  computer["memory_bytes_per_second"]["536870912"] =
+      rounded(best.device.memory());
+  for (auto [kind, name] : collectiveKinds) {
+    Json times;
+    for (auto [sent, time] : withoutDisturbances(best.collectives.at(kind)))
+      times[std::to_string(movedBytes(kind, sent))] = rounded(time);
+    computer["collectives"][name] = std::move(times);
+  }
+  return json;
+}
