@@ -177,7 +177,60 @@ Value BufferAccess::loadLinear(Value tensor, Value linear, int64_t stride,
       loc, VectorMath::getTypeLike(builder.getF32Type(), value), bits);
 }
 
+/// The places of lanes behind the one of `index` without offsets, in elements
+/// of a tensor of that shape.
+static SmallVector<int64_t>
+getLaneOffsets(ArrayRef<int64_t> shape, ArrayRef<Index> index, int64_t lanes) {
+  SmallVector<int64_t> offsets(lanes, 0);
+  int64_t stride = 1;
+  for (int64_t dim = shape.size() - 1; dim >= 0; --dim) {
+    for (int64_t lane = 0; lane < lanes && index[dim].lanes; ++lane)
+      offsets[lane] += stride * index[dim].getOffset(lane);
+    stride *= shape[dim];
+  }
+  return offsets;
+}
+
+Value BufferAccess::loadSpread(Value tensor, ArrayRef<Index> index) {
+  ArrayRef<int64_t> shape = getTensorShape(tensor);
+  SmallVector<int64_t> offsets = getLaneOffsets(shape, index, math.numLanes);
+  Value linear = loops.constantI64(0);
+  int64_t stride = 1;
+  for (int64_t dim = shape.size() - 1; dim >= 0; --dim) {
+    assert(index[dim].last < 0 && "lanes over two dimensions are not clamped");
+    if (index[dim].value)
+      linear = math.add(linear,
+                        builder.createOrFold<arith::MulIOp>(
+                            loc, index[dim].value, loops.constantI64(stride)));
+    stride *= shape[dim];
+  }
+  auto loadAt = [&](int64_t offset, int64_t lanes) {
+    Value place = builder.createOrFold<arith::AddIOp>(
+        loc, linear, loops.constantI64(offset));
+    return loadLinear(tensor, place, 1, lanes);
+  };
+  int64_t first = *llvm::min_element(offsets);
+  int64_t range = *llvm::max_element(offsets) - first + 1;
+  if (range == 1)
+    return loadAt(first, 0);
+  if (range <= math.numLanes) {
+    Value vector = loadAt(first, range);
+    for (int64_t &offset : offsets)
+      offset -= first;
+    if (llvm::equal(offsets, llvm::seq<int64_t>(0, math.numLanes)))
+      return vector;
+    return builder.create<vector::ShuffleOp>(loc, vector, vector, offsets);
+  }
+  Value vector = math.splat(loadAt(offsets[0], 0));
+  for (int64_t lane = 1; lane < math.numLanes; ++lane)
+    vector = builder.create<vector::InsertOp>(loc, loadAt(offsets[lane], 0),
+                                              vector, lane);
+  return vector;
+}
+
 Value BufferAccess::load(Value tensor, ArrayRef<Index> index) {
+  if (llvm::any_of(index, [](const Index &dim) { return dim.isSpread(); }))
+    return loadSpread(tensor, index);
   ArrayRef<int64_t> shape = getTensorShape(tensor);
   Value linear;
   int64_t stride = 1, laneStride = 0, lanes = 0;
@@ -246,11 +299,13 @@ void BufferAccess::store(Value pointer, Value tensor, ArrayRef<Index> fullIndex,
   ArrayRef<int64_t> shape = getTensorShape(tensor);
   Value linear;
   int64_t stride = 1, laneStride = 1, lanes = 0;
+  bool isSpread = false;
   for (int64_t dim = shape.size() - 1; dim >= 0; --dim) {
     const Index &place = index[dim];
     if (place.lanes) {
       lanes = place.lanes;
       laneStride = stride;
+      isSpread |= place.isSpread();
     }
     if (place.value) {
       Value term = builder.createOrFold<arith::MulIOp>(
@@ -275,6 +330,14 @@ void BufferAccess::store(Value pointer, Value tensor, ArrayRef<Index> fullIndex,
     value = builder.create<arith::TruncIOp>(loc, valueType, bits);
   }
   unsigned alignment = memoryType.getIntOrFloatBitWidth() / 8;
+  if (isSpread) {
+    SmallVector<int64_t> offsets = getLaneOffsets(shape, index, lanes);
+    assert(lanes == math.numLanes && offsets.back() - offsets[0] == lanes - 1 &&
+           "lanes over two dimensions are stored side by side");
+    linear = math.add(linear ? linear : loops.constantI64(0),
+                      loops.constantI64(offsets[0]));
+    laneStride = 1;
+  }
   if (laneStride > 1) {
     Value base = linear ? linear : loops.constantI64(0);
     for (int64_t lane = 0; lane < lanes; ++lane) {

@@ -93,7 +93,7 @@ Value LoopBuilder::getPlaces(const Index &index) {
     return base;
   SmallVector<int64_t> lanes;
   for (int64_t lane = 0; lane < math.numLanes; ++lane)
-    lanes.push_back(lane);
+    lanes.push_back(index.getOffset(lane));
   auto type = VectorType::get({math.numLanes}, builder.getI64Type());
   Value offsets = builder.create<arith::ConstantOp>(
       loc, DenseElementsAttr::get(type, ArrayRef<int64_t>(lanes)));

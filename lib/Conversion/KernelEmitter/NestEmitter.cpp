@@ -29,6 +29,10 @@ static LoopBuilder::Key getKey(Value tensor, ArrayRef<Index> index) {
     key.push_back(dim.value.getAsOpaquePointer());
     key.push_back(reinterpret_cast<const void *>(dim.lanes * 2));
     key.push_back(reinterpret_cast<const void *>(dim.last));
+    if (!dim.isSpread())
+      continue;
+    for (int64_t number : {dim.start, dim.repeat, dim.period})
+      key.push_back(reinterpret_cast<const void *>(number));
   }
   return key;
 }

@@ -4,6 +4,7 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -109,6 +110,14 @@ static SmallVector<Value> transpose(OpBuilder &builder, Location loc,
   return transposed;
 }
 
+/// The row, of four, whose pair is the one at `place` in a vector; as well the
+/// place of the pair of a row. Two pairs of a row meet in one half of a vector
+/// by a shuffle within halves, with the order in which rows are stored.
+static int64_t getRowOfPair(int64_t place, int64_t pairs) {
+  constexpr int64_t rows[] = {0, 2, 1, 3};
+  return pairs == 1 ? place : rows[place];
+}
+
 Value GemmBuilder::packPanel(const Index &batch, const Index &column,
                              int64_t columns) {
   const GemmView &gemm = plan.gemm;
@@ -206,35 +215,193 @@ void GemmBuilder::buildPanel(const Index &batch, const Index &column,
                              int64_t columns, UnitRange range) {
   const GemmView &gemm = plan.gemm;
   Value packed;
-  if (gemm.n > 1 && gemm.rhs.free != 1)
+  // The last of an odd number of columns has a zero beside it.
+  if (gemm.n > 1 && (gemm.rhs.free != 1 || (plan.hasPairs && gemm.n % 2 != 0)))
     packed = packPanel(batch, column, columns);
   int64_t rows = plan.tileRows;
-  int64_t tiles = gemm.m / rows, rest = gemm.m % rows;
+  int64_t tiles = (gemm.m - plan.lastRows) / rows;
+  int64_t chains = plan.hasPairs ? 1 : getGemmChains(gemm, rows);
   auto buildTileAt = [&](Index tile, ValueRange) {
-    buildTile(batch, loops.mulIndex(tile, rows), rows, column, columns, packed);
+    Index row = loops.mulIndex(tile, rows);
+    if (plan.hasPairs)
+      buildPairs(batch, row, packed);
+    else
+      buildTile(batch, row, rows, chains, column, columns, packed);
     return SmallVector<Value>();
   };
-  auto buildRest = [&] {
-    Index row = loops.makeIndex(loops.constantI64(tiles * rows));
-    buildTile(batch, row, rest, column, columns, packed);
-  };
+  int64_t units = (gemm.m + rows - 1) / rows;
   if (!range.low) {
     loops.buildCountedLoop(tiles, {}, buildTileAt);
-    if (rest > 0)
-      buildRest();
+    for (int64_t unit = tiles; unit < units; ++unit)
+      buildLastRows(batch, unit, column, columns, packed);
     return;
   }
   Value full = loops.constantI64(tiles);
   Value high = builder.create<arith::MinSIOp>(loc, range.high, full);
   loops.buildLoop(range.low, high, 1, {}, buildTileAt);
-  if (rest > 0)
-    loops.buildIf(math.compareInt(arith::CmpIPredicate::sgt, range.high, full),
-                  buildRest);
+  for (int64_t unit = tiles; unit < units; ++unit) {
+    Value place = loops.constantI64(unit);
+    Value isBegun =
+        math.compareInt(arith::CmpIPredicate::sle, range.low, place);
+    Value isOpen =
+        math.compareInt(arith::CmpIPredicate::sgt, range.high, place);
+    loops.buildIf(builder.create<arith::AndIOp>(loc, isBegun, isOpen),
+                  [&] { buildLastRows(batch, unit, column, columns, packed); });
+  }
+}
+
+void GemmBuilder::buildLastRows(const Index &batch, int64_t unit,
+                                const Index &column, int64_t columns,
+                                Value packed) {
+  const GemmView &gemm = plan.gemm;
+  // Registers hold so many rows.
+  constexpr int64_t most = 8;
+  const int64_t end = std::min(gemm.m, (unit + 1) * plan.tileRows);
+  const int64_t last = gemm.m - plan.lastRows;
+  for (int64_t row = unit * plan.tileRows, next; row < end; row = next) {
+    next = row < last ? std::min({end, last, row + most}) : end;
+    int64_t chains = row < last ? 1 : getGemmChains(gemm, plan.lastRows);
+    buildTile(batch, loops.makeIndex(loops.constantI64(row)), next - row,
+              chains, column, columns, packed);
+  }
+}
+
+SmallVector<Value> GemmBuilder::joinPairs(ArrayRef<Value> sums) {
+  const int64_t columns = plan.gemm.n, pairs = (columns + 1) / 2;
+  SmallVector<Value> joined;
+  for (int64_t start = 0; start < plan.tileRows * columns; start += numLanes) {
+    // The sums that hold the vector's elements, and where.
+    SmallVector<std::pair<int64_t, int64_t>> places;
+    llvm::SmallSetVector<int64_t, 4> sources;
+    for (int64_t place = start; place < start + numLanes; ++place) {
+      int64_t row = place / columns, column = place % columns;
+      int64_t source = row / rowsOfPairs * pairs + column / 2;
+      places.push_back(
+          {source, 2 * getRowOfPair(row % rowsOfPairs, pairs) + column % 2});
+      sources.insert(source);
+    }
+    Value vector = sums[sources[0]];
+    for (size_t number = sources.size() > 1; number < sources.size();
+         ++number) {
+      SmallVector<int64_t> lanes;
+      for (auto [lane, place] : llvm::enumerate(places)) {
+        if (place.first == sources[number])
+          lanes.push_back((number > 0 ? numLanes : 0) + place.second);
+        else
+          lanes.push_back(number > 1 ? lane : place.second);
+      }
+      vector = builder.create<vector::ShuffleOp>(loc, vector,
+                                                 sums[sources[number]], lanes);
+    }
+    joined.push_back(vector);
+  }
+  return joined;
+}
+
+void GemmBuilder::buildPairs(const Index &batch, const Index &row,
+                             Value packed) {
+  const GemmView &gemm = plan.gemm;
+  DotGeneralOp dot = nest.dot;
+  Value lhs = getFactorInMemory(dot.getLhs());
+  Value rhs = getFactorInMemory(dot.getRhs());
+  Type type = getComputeType(dot.getResult());
+  const int64_t pairs = (gemm.n + 1) / 2;
+  constexpr int64_t terms = baseLanes / 2;
+
+  // Terms of the rows of two places, in the halves of a vector. Whole vectors
+  // are loaded: what is behind the terms of the first row, and before those of
+  // the second, is between the two.
+  auto loadRows = [&](int64_t first, int64_t place, const Index &k) -> Value {
+    auto load = [&](int64_t place, int64_t offset) {
+      Index from = loops.addIndex(row, first + getRowOfPair(place, pairs));
+      Index term = loops.addIndex(k, offset);
+      return memory.loadLinear(lhs,
+                               getLinear({{batch, gemm.lhs.batch},
+                                          {from, gemm.lhs.free},
+                                          {term, gemm.lhs.contracted}}),
+                               1, numLanes);
+    };
+    SmallVector<int64_t> halves;
+    for (int64_t lane = 0; lane < numLanes; ++lane)
+      halves.push_back(lane < terms ? lane : numLanes + lane);
+    return builder.create<vector::ShuffleOp>(loc, load(place, 0),
+                                             load(place + 2, -terms), halves);
+  };
+  // A pair of columns, for each of the rows.
+  auto loadPair = [&](const Index &k, int64_t column) -> Value {
+    Value vector;
+    if (packed) {
+      Index place = loops.addIndex(loops.mulIndex(k, numLanes), column);
+      vector = builder.create<LLVM::LoadOp>(
+          loc, VectorType::get({2}, type),
+          buildAddress(builder, loc, packed, type, place.value), 8);
+    } else {
+      vector = memory.loadLinear(rhs,
+                                 getLinear({{batch, gemm.rhs.batch},
+                                            {loops.constantIndex(column), 1},
+                                            {k, gemm.rhs.contracted}}),
+                                 1, 2);
+    }
+    SmallVector<int64_t> lanes;
+    for (int64_t lane = 0; lane < numLanes; ++lane)
+      lanes.push_back(lane % 2);
+    return builder.create<vector::ShuffleOp>(loc, vector, vector, lanes);
+  };
+  // Adds terms k + skipped to k + 4.
+  auto addTerms = [&](const Index &k, int64_t skipped,
+                      MutableArrayRef<Value> sums) {
+    SmallVector<std::pair<Value, Value>> rows;
+    for (int64_t first = 0; first < plan.tileRows; first += rowsOfPairs)
+      rows.push_back({loadRows(first, 0, k), loadRows(first, 1, k)});
+    for (int64_t term = skipped; term < terms; ++term) {
+      SmallVector<Value> columns;
+      for (int64_t pair = 0; pair < pairs; ++pair)
+        columns.push_back(loadPair(loops.addIndex(k, term), 2 * pair));
+      SmallVector<int64_t> lanes;
+      for (int64_t half : {int64_t(0), terms})
+        for (int64_t source : {int64_t(0), numLanes})
+          lanes.append(2, source + half + term);
+      auto sum = sums.begin();
+      for (auto [first, second] : rows) {
+        Value factor =
+            builder.create<vector::ShuffleOp>(loc, first, second, lanes);
+        for (Value column : columns) {
+          *sum = math.fma(factor, column, *sum);
+          ++sum;
+        }
+      }
+    }
+  };
+  SmallVector<Value> sums(plan.tileRows / rowsOfPairs * pairs,
+                          math.splat(math.constant(type, 0.0)));
+  sums = loops.buildCountedLoop(
+      gemm.k / terms, sums, [&](Index step, ValueRange carried) {
+        SmallVector<Value> next(carried);
+        addTerms(loops.mulIndex(step, terms), 0, next);
+        return next;
+      });
+  if (int64_t rest = gemm.k % terms)
+    addTerms(loops.constantIndex(gemm.k - terms), terms - rest, sums);
+
+  for (auto [number, vector] : llvm::enumerate(joinPairs(sums))) {
+    Index rows = row, columns;
+    for (Index *index : {&rows, &columns}) {
+      if (!index->value)
+        index->value = loops.constantI64(0);
+      index->lanes = numLanes;
+      index->start = number * numLanes;
+    }
+    rows.repeat = columns.period = gemm.n;
+    columns.start %= gemm.n;
+    IndexList index = getIndex(batch, rows, columns);
+    emitter.preset(dot.getResult(), index, vector);
+    storeFull(index);
+  }
 }
 
 void GemmBuilder::buildTile(const Index &batch, const Index &row, int64_t rows,
-                            const Index &column, int64_t columns,
-                            Value packed) {
+                            int64_t chains, const Index &column,
+                            int64_t columns, Value packed) {
   const GemmView &gemm = plan.gemm;
   DotGeneralOp dot = nest.dot;
   Value lhs = getFactorInMemory(plan.isSwapped ? dot.getRhs() : dot.getLhs());
@@ -246,11 +413,6 @@ void GemmBuilder::buildTile(const Index &batch, const Index &row, int64_t rows,
     return std::min(numLanes, columns - vector * numLanes);
   };
   int64_t tile = rows * vectors;
-  // Enough independent sums to hide the latency of multiply-add, and as many on
-  // every CPU.
-  int64_t baseTile = rows * (gemm.n > baseLanes ? 2 : 1);
-  int64_t unroll = baseTile >= 8 ? 1 : baseTile >= 4 ? 2 : 4;
-  unroll = std::max<int64_t>(1, std::min(unroll, gemm.k));
 
   SmallVector<Index> tileRows;
   for (int64_t r = 0; r < rows; ++r)
@@ -285,7 +447,7 @@ void GemmBuilder::buildTile(const Index &batch, const Index &row, int64_t rows,
   };
   Value zero = math.splat(math.constant(type, 0.0));
   SmallVector<Value> accs = buildChains(
-      gemm.k, unroll, SmallVector<Value>(tile, zero), accumulate,
+      gemm.k, chains, SmallVector<Value>(tile, zero), accumulate,
       [&](size_t, Value left, Value right) { return math.add(left, right); });
 
   for (int64_t r = 0; r < rows; ++r) {

@@ -5,6 +5,14 @@
 // depends on shapes alone. Where the columns of the second factor do not lie
 // side by side, those of a panel are first copied to the stack.
 //
+// Of up to four columns lanes run over pairs of columns, of four rows:
+//
+//   lanes       0    1    2    3    4    5    6    7
+//   elements    00   01   20   21   10   11   30   31     row, column
+//               02   03   22   23   12   13   32   33
+//
+// One shuffle of four rows' terms makes the factor of both vectors.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_LIB_CONVERSION_KERNELSTOCPU_GEMMBUILDER_H
@@ -28,8 +36,18 @@ private:
   void buildColumns(UnitRange range);
   void buildPanel(const Index &batch, const Index &column, int64_t columns,
                   UnitRange range);
+  /// The rows behind whole tiles, of `unit` and beyond.
+  void buildLastRows(const Index &batch, int64_t unit, const Index &column,
+                     int64_t columns, mlir::Value packed);
+  /// Each element adds up in `chains` chains.
   void buildTile(const Index &batch, const Index &row, int64_t rows,
-                 const Index &column, int64_t columns, mlir::Value packed);
+                 int64_t chains, const Index &column, int64_t columns,
+                 mlir::Value packed);
+  /// A tile with lanes over pairs of columns of four rows.
+  void buildPairs(const Index &batch, const Index &row, mlir::Value packed);
+  /// Sums of pairs, those of a group of rows behind one another, as vectors of
+  /// the result in row-major order.
+  llvm::SmallVector<mlir::Value> joinPairs(llvm::ArrayRef<mlir::Value> sums);
   /// With lanes over the contraction.
   void buildInnerProducts(UnitRange range);
   /// Copies a panel of columns of the second factor to the stack, as vectors of

@@ -14,6 +14,8 @@ static constexpr int64_t workPerIteration = 1 << 16;
 /// The part of it from which on a nest has two iterations: where another worker
 /// has the other half of the rows, there is no barrier.
 static constexpr double worthSharing = 0.25;
+/// Terms of a GEMM of pairs: its second factor stays in the first-level cache.
+static constexpr int64_t mostTermsOfPairs = 512;
 
 /// The cost of an op for each element, in multiply-adds.
 static int64_t getWork(Operation *op, NestKind kind) {
@@ -69,6 +71,45 @@ static int64_t getTileRows(int64_t rows, int64_t most) {
   return (rows + tiles - 1) / tiles;
 }
 
+int64_t getGemmChains(const GemmView &gemm, int64_t rows) {
+  int64_t tile = rows * (gemm.n > baseLanes ? 2 : 1);
+  int64_t chains = tile >= 8 ? 1 : tile >= 4 ? 2 : 4;
+  return std::max<int64_t>(1, std::min(chains, gemm.k));
+}
+
+/// Gives a Gemm of few columns lanes over pairs of columns if this suits. One
+/// vector of them, made of four rows of the first factor by one shuffle, serves
+/// the multiply-adds of all pairs; with lanes over columns alone, half of each
+/// vector or more would be empty, and each multiply-add needs a load of its
+/// own.
+static void planPairs(NestPlan &plan, int64_t rowDims) {
+  const GemmView &gemm = plan.gemm;
+  // Terms of a row lie side by side, four at least.
+  if (plan.isSwapped || gemm.n < 2 || gemm.n > rowsOfPairs || rowDims > 1 ||
+      gemm.k < rowsOfPairs || gemm.k > mostTermsOfPairs ||
+      gemm.lhs.contracted != 1 || gemm.lhs.free < gemm.k ||
+      getGemmChains(gemm, plan.tileRows) > 1)
+    return;
+  // Each element of the epilogue needs others at its own place alone.
+  DotGeneralOp dot = plan.nest.dot;
+  for (Operation *op : plan.nest.ops) {
+    bool isFactor = isa<ReshapeOp>(op) &&
+                    llvm::all_of(op->getUsers(),
+                                 [&](Operation *user) { return user == dot; });
+    if (op != dot && !isFactor && !isElementwise(op) && !isFreeToRepeat(op) &&
+        !isa<RandomUniformOp>(op))
+      return;
+  }
+  // Four sums in registers, and the rows beside them.
+  int64_t rows = 4 * rowsOfPairs / ((gemm.n + 1) / 2);
+  if (gemm.m < rows)
+    return;
+  plan.hasPairs = true;
+  plan.tileRows = rows;
+  if (getGemmChains(gemm, plan.lastRows) == 1)
+    plan.lastRows = 0;
+}
+
 /// Plans a Gemm nest; returns false if it has no matrix view that suits.
 static bool planGemm(NestPlan &plan, int64_t mostLanes) {
   DotGeneralOp dot = plan.nest.dot;
@@ -113,6 +154,9 @@ static bool planGemm(NestPlan &plan, int64_t mostLanes) {
   int64_t vectors = gemm.n > baseLanes ? 2 : 1;
   int64_t mostRows = (vectors == 2 ? 6 : 10) / (isWide ? 2 : 1);
   plan.tileRows = getTileRows(gemm.m, mostRows);
+  plan.lastRows = gemm.m % plan.tileRows;
+  if (!isWide)
+    planPairs(plan, rowDims);
   if (gemm.batch > 1) {
     plan.units = gemm.batch;
     divide(plan, gemm.m * gemm.n, gemm.k);

@@ -23,6 +23,14 @@ constexpr int64_t baseLanes = 8;
 /// operands are swapped.
 constexpr int64_t columnBlock = 4 * baseLanes;
 
+/// Rows whose pairs of columns fill one vector.
+constexpr int64_t rowsOfPairs = baseLanes / 2;
+
+/// Chains of additions for each element in a register tile of so many rows,
+/// added up at the end: as many as hide the latency of multiply-add, and the
+/// same on every CPU.
+int64_t getGemmChains(const GemmView &gemm, int64_t rows);
+
 /// A nest with its division into work.
 struct NestPlan {
   KernelNest nest;
@@ -36,10 +44,14 @@ struct NestPlan {
   bool isSwapped = false;
   /// Lanes run over the contraction.
   bool isInnerProduct = false;
+  /// Lanes run over pairs of columns of `rowsOfPairs` rows.
+  bool hasPairs = false;
   /// Lanes of its vectors.
   int64_t numLanes = baseLanes;
   /// Rows of a register tile (Gemm).
   int64_t tileRows = 1;
+  /// Rows at the end whose elements have the chains of a tile of so many rows.
+  int64_t lastRows = 0;
   /// Independent units, and how many of them make one iteration of the kernel.
   int64_t units = 1;
   int64_t unitsPerIteration = 1;

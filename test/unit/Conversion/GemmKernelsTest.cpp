@@ -51,6 +51,50 @@ TEST(Kernels, GemmsOfEveryShape) {
     }
 }
 
+/// Lanes over pairs of columns: rows that make no whole tile, terms that make
+/// no whole vector, and values of an element, its row, its column and its
+/// place.
+TEST(Kernels, GemmsOfFewColumns) {
+  auto expectEpilogue = [](int64_t m, int64_t n, int64_t k, bool transposeRhs) {
+    std::string a = tensor({m, k});
+    std::string b = transposeRhs ? tensor({n, k}) : tensor({k, n});
+    std::string c = tensor({m, n}), row = tensor({n}), column = tensor({m});
+    std::string p = tensor({m, n}, "i1"), i = tensor({m, n}, "i32");
+    auto of = [&](const std::string &op, const std::string &type) {
+      return " = shardc." + op + " : " + type;
+    };
+    expectKernelMatches(
+        "(" + a + ", " + b + ", " + row + ", " + column + ", " + c + ") -> (" +
+        c + ", " + c + ") {\n^bb0(%a: " + a + ", %b: " + b + ", %row: " + row +
+        ", %column: " + column + ", %c: " + c +
+        "):\n %0 = shardc.dot_general %a, %b contracting = [1] x [" +
+        (transposeRhs ? "1" : "0") + "] : " + a + ", " + b + " -> " + c +
+        "\n %1" + of("broadcast %row dims = [1]", row) + " -> " + c + "\n %2" +
+        of("broadcast %column dims = [0]", column) + " -> " + c + "\n %3" +
+        of("add %0, %1", c) + "\n %4" + of("mul %3, %2", c) + "\n %5" +
+        of("compare gt %c, %4", c) + " -> " + p + "\n %6" +
+        of("iota dim = 1", i) + "\n %7" + of("convert %6", i) + " -> " + c +
+        "\n %8" + of("iota dim = 0 shard = <@mesh, [{\"x\"}, {}]>", i) +
+        "\n %9" + of("convert %8", i) + " -> " + c + "\n %10" +
+        of("add %7, %9", c) + "\n %11" +
+        of("select %5, %4, %10", p + ", " + c) + "\n %12" +
+        of("mask %3 dims = [0] fill = 7.0 shard = <@mesh, [{\"x\"}, {}]> "
+           "global_shape = [" +
+               std::to_string(2 * m - 1) + ", " + std::to_string(n) + "]",
+           c) +
+        "\n shardc.yield %11, %12 : " + c + ", " + c + "\n}");
+  };
+  for (int64_t n = 1; n < 8; ++n) {
+    expectEpilogue(250, n, 10, n % 2);
+    expectDot(203, n, 33, n % 2, n % 3);
+  }
+  for (int64_t n = 2; n <= 4; ++n)
+    expectEpilogue(1021, n, 19, n % 2 == 0);
+  for (int64_t m : {8, 31, 77})
+    for (int64_t k : {3, 4})
+      expectDot(m, m % 3 + 2, k, false, k % 2);
+}
+
 TEST(Kernels, BatchedAndCollapsedGemms) {
   expectKernelMatches(
       "(tensor<3x5x7xf32>, tensor<3x7x9xf32>) -> tensor<3x5x9xf32> "
@@ -90,7 +134,27 @@ TEST(Kernels, GemmsOfOtherElementTypes) {
     // Packed by squares; fewer columns than lanes, along rows.
     check({9, 35}, {21, 35}, {9, 21}, "[1] x [1]");
     check({33, 20}, {33, 5}, {20, 5}, "[0] x [0]");
+    // Pairs of columns.
+    check({33, 20}, {20, 3}, {33, 3}, "[1] x [0]");
+    check({33, 20}, {2, 20}, {33, 2}, "[1] x [1]");
   }
+}
+
+/// The second of three rows of tokens is another sequence's: rows of two
+/// dimensions, or of a batch of matrices, and few columns.
+TEST(Kernels, GemmsOfCollapsedRowsAndBatchesWithPairs) {
+  expectKernelMatches(
+      "(tensor<16x6x8xf32>, tensor<8x4xf32>) -> tensor<16x6x4xf32> "
+      "{\n^bb0(%a: tensor<16x6x8xf32>, %b: tensor<8x4xf32>):\n"
+      " %0 = shardc.dot_general %a, %b contracting = [2] x [0] : "
+      "tensor<16x6x8xf32>, tensor<8x4xf32> -> tensor<16x6x4xf32>\n"
+      " shardc.yield %0 : tensor<16x6x4xf32>\n}");
+  expectKernelMatches(
+      "(tensor<3x21x7xf32>, tensor<3x7x4xf32>) -> tensor<3x21x4xf32> "
+      "{\n^bb0(%a: tensor<3x21x7xf32>, %b: tensor<3x7x4xf32>):\n"
+      " %0 = shardc.dot_general %a, %b batching = [0] x [0] contracting = [2] "
+      "x [1] : tensor<3x21x7xf32>, tensor<3x7x4xf32> -> tensor<3x21x4xf32>\n"
+      " shardc.yield %0 : tensor<3x21x4xf32>\n}");
 }
 
 /// Rows of two dimensions do not make lanes.

@@ -210,6 +210,45 @@ TEST(KernelsTest, Gemms) {
         }
 }
 
+/// The order of additions is a matter of shape: that of an element in a tile of
+/// so many rows is one chain in order, or several that are added up at the end.
+TEST(KernelsTest, GemmsOfFewColumnsAddUpInOrder) {
+  struct Case {
+    int64_t rows, lastRows, chains;
+  };
+  // 1021 rows are 102 tiles of ten and a row of four chains; 33 three of nine
+  // and six rows of two.
+  for (auto [m, lastRows, lastChains] :
+       {Case{64, 0, 1}, Case{1021, 1, 4}, Case{33, 6, 2}, Case{1000, 0, 1}})
+    for (int64_t n : {2, 3, 4, 6})
+      for (int64_t k : {4, 10, 19}) {
+        std::string a = tensor({m, k}), b = tensor({k, n}), c = tensor({m, n});
+        Kernel kernel =
+            makeKernel({a, b}, c,
+                       "%r = shardc.dot_general %a0, %a1 contracting = [1] x "
+                       "[0] : " +
+                           a + ", " + b + " -> " + c + "\n");
+        std::vector<float> left = randomValues(m * k, 2);
+        std::vector<float> right = randomValues(k * n, 3);
+        std::vector<float> result(m * n);
+        kernel.run({left.data(), right.data(), result.data()});
+        for (int64_t i = 0; i < m; ++i)
+          for (int64_t j = 0; j < n; ++j) {
+            const int64_t chains = i < m - lastRows ? 1 : lastChains;
+            std::vector<float> sums(chains, 0);
+            for (int64_t l = 0; l < k; ++l) {
+              float &sum = sums[l < k / chains * chains ? l % chains : 0];
+              sum = std::fma(left[i * k + l], right[l * n + j], sum);
+            }
+            float expected = sums[0];
+            for (int64_t chain = 1; chain < chains; ++chain)
+              expected += sums[chain];
+            ASSERT_EQ(result[i * n + j], expected)
+                << m << "x" << n << "x" << k << " row " << i;
+          }
+      }
+}
+
 struct Unary {
   const char *name;
   double (*function)(double);

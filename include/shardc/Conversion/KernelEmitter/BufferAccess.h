@@ -76,6 +76,8 @@ private:
   llvm::DenseMap<mlir::Value, int64_t> alignments;
   llvm::DenseMap<mlir::Value, mlir::Value> pointers;
 
+  /// As `load`, with lanes over two dimensions.
+  mlir::Value loadSpread(mlir::Value tensor, llvm::ArrayRef<Index> index);
   /// Stores the first lanes of a vector, fewer than all, side by side: in
   /// pieces of powers of two, or with a mask.
   void storeLanes(mlir::Value vector, int64_t lanes, mlir::Value address,

@@ -30,6 +30,19 @@ struct Index {
   /// The last place that exists, where lanes may reach beyond it; -1: none
   /// does.
   int64_t last = -1;
+  /// Where lanes run over two dimensions in row-major order: lane `l` is
+  /// (start + l) / repeat places behind lane 0's, modulo `period` unless it is
+  /// 0. Eight lanes over the second and third row of three columns have start
+  /// 3, and repeat 3 for the rows, period 3 for the columns.
+  int64_t start = 0, repeat = 1, period = 0;
+
+  /// Whether lanes are at other places than consecutive ones.
+  bool isSpread() const { return start != 0 || repeat != 1 || period != 0; }
+  /// How many places a lane is behind `value`.
+  int64_t getOffset(int64_t lane) const {
+    int64_t offset = (start + lane) / repeat;
+    return period == 0 ? offset : offset % period;
+  }
 };
 
 /// One index per dimension of a tensor.
