@@ -133,12 +133,16 @@ double ComputerRates::getFactorSeconds(double bytes,
                                    secondsPerByte);
 }
 
-double ComputerRates::getMultiplyAdds(double rows, double columns,
-                                      double terms) const {
+double ComputerRates::getMultiplyAdds(double rows, double columns, double terms,
+                                      bool storesPieces) const {
   double vectors = std::floor(columns / vectorLanes);
   double perRow = vectors * (terms + vectorTerms);
-  if (vectors * vectorLanes < columns)
-    perRow += terms + partialVectorTerms;
+  if (vectors * vectorLanes < columns) {
+    auto lanes = static_cast<uint64_t>(columns - vectors * vectorLanes);
+    double inPieces = llvm::popcount(lanes) * vectorTerms;
+    perRow += terms + (storesPieces ? std::min(partialVectorTerms, inPieces)
+                                    : partialVectorTerms);
+  }
   return rows * perRow * vectorLanes;
 }
 

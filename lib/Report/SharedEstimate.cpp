@@ -55,6 +55,10 @@ public:
         places[argument] = offset.getInt();
     }
     Block &body = function.getBody().front();
+    isPipeline = llvm::any_of(getBlocks(function), [](Block *block) {
+      return !block->getOps<SendOp>().empty() ||
+             !block->getOps<ReceiveOp>().empty();
+    });
     // In the step before, everything has been accessed.
     runBlock(body, 1);
     footprint = std::max(1.0, footprint);
@@ -99,17 +103,20 @@ private:
   }
   AxisSet getVaries(Value value) const { return varies.lookup(getRoot(value)); }
 
+  /// Its offset in the arena, or else a negative number of its own.
+  int64_t getPlace(Value root) {
+    auto place = places.find(root);
+    return place != places.end()
+               ? place->second
+               : -1 - static_cast<int64_t>(
+                          numbers.try_emplace(root, numbers.size())
+                              .first->second);
+  }
+
   /// The seconds of an access to `bytes` of `value`, by the bytes that have
   /// been accessed since the last one.
   double access(Value value, double bytes) {
-    Value root = getRoot(value);
-    auto place = places.find(root);
-    int64_t key =
-        place != places.end()
-            ? place->second
-            : -1 - static_cast<int64_t>(
-                       numbers.try_emplace(root, numbers.size()).first->second);
-    auto [last, isFirst] = lastAccess.try_emplace(key, 0);
+    auto [last, isFirst] = lastAccess.try_emplace(getPlace(getRoot(value)), 0);
     accessed += bytes;
     if (isFirst)
       footprint += bytes;
@@ -158,13 +165,14 @@ private:
       return gemm.rows * gemm.columns * gemm.terms * gemm.gemms *
              shardc::getComputeSeconds(machine, one) / machine.numSharing;
     one.terms = 0;
-    double least =
-        computer.getMultiplyAdds(gemm.rows, gemm.columns, gemm.terms);
+    double least = computer.getMultiplyAdds(gemm.rows, gemm.columns, gemm.terms,
+                                            /*storesPieces=*/!isa<GemmOp>(op));
     // The library may compute the transpose, and a kernel the sums of one
     // column along their terms.
     if (isa<GemmOp>(op))
-      least = std::min(
-          least, computer.getMultiplyAdds(gemm.columns, gemm.rows, gemm.terms));
+      least = std::min(least, computer.getMultiplyAdds(gemm.columns, gemm.rows,
+                                                       gemm.terms,
+                                                       /*storesPieces=*/false));
     else if (gemm.columns == 1)
       least =
           gemm.rows * computer.vectorLanes *
@@ -435,9 +443,34 @@ private:
                          bytes * (1 - 1 / computer.workers), seconds / bytes);
   }
 
+  /// Whether GEMMs read the shards of an all-gather's result where they lie, so
+  /// that it copies nothing (runtime/src/exec/GatheredFactors): they alone read
+  /// it, and none of them is a sum over devices.
+  bool isReadInPlace(Operation *op, unsigned number) const {
+    // Shards of fewer columns are copied, of rows they follow one another.
+    constexpr int64_t leastColumns = 32;
+    auto gather = dyn_cast<AllGatherOp>(op);
+    if (!gather || isPipeline)
+      return false;
+    Value read = op->getResult(number);
+    auto shard = cast<RankedTensorType>(op->getOperand(number).getType());
+    if (!shard.getElementType().isF32() || shard.getRank() != 2 ||
+        (gather.getDims()[number] == 1 && shard.getDimSize(1) < leastColumns))
+      return false;
+    if (auto start = dyn_cast<CollectiveStartOp>(op->getParentOp())) {
+      unsigned yielded = read.use_begin()->getOperandNumber();
+      read = start.getWait().getResult(yielded);
+    }
+    return !read.use_empty() &&
+           llvm::all_of(read.getUses(), [&](OpOperand &use) {
+             auto gemm = dyn_cast<GemmOp>(use.getOwner());
+             return gemm && use.getOperandNumber() == 1 && !getSummedAxes(gemm);
+           });
+  }
+
   void runCollective(Operation *op, int64_t runs) {
     AxisSet over = getSet(getMovedAxes(op));
-    double seconds = computer.commandSeconds, moved = 0;
+    double seconds = 0, moved = 0;
     unsigned number = 0;
     for (auto [operand, result] :
          llvm::zip_equal(op->getOperands(), op->getResults())) {
@@ -455,7 +488,11 @@ private:
         read = getBytes(operand) * getCopies(in);
       if (isa<AllReduceOp>(op) && isSummed) {
         aliases[result] = operand;
+        seconds = std::max(seconds, computer.commandSeconds);
+      } else if (isReadInPlace(op, number)) {
+        places[result] = getPlace(getRoot(operand));
       } else {
+        seconds += seconds == 0 ? computer.commandSeconds : 0;
         moved += read + written;
         seconds += move(operand, read, std::max(copies, getCopies(in))) +
                    access(result, written) +
@@ -505,6 +542,7 @@ private:
   /// By place, the bytes accessed until it was accessed last.
   llvm::DenseMap<int64_t, double> lastAccess;
   double accessed = 0, footprint = 0;
+  bool isPipeline = false;
   llvm::DenseMap<Operation *, size_t> spanOf;
   Operation *enclosing = nullptr;
 };

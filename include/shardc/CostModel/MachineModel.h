@@ -129,8 +129,12 @@ struct ComputerRates {
   /// The same of `bytes` of right factors.
   double getFactorSeconds(double bytes, double secondsPerByte) const;
   /// Multiply-adds of one element in whose time a GEMM computes `rows` rows of
-  /// `columns` sums of `terms` products: vectors lie along the rows.
-  double getMultiplyAdds(double rows, double columns, double terms) const;
+  /// `columns` sums of `terms` products: vectors lie along the rows. Where
+  /// `storesPieces`, the part of a vector at the end of a row is stored in
+  /// pieces of 1, 2, 4 … elements, if these take less time, each as long as a
+  /// whole vector.
+  double getMultiplyAdds(double rows, double columns, double terms,
+                         bool storesPieces) const;
 };
 
 /// A device and the links to its peers. All rates are of one device.

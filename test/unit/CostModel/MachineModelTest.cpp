@@ -514,9 +514,18 @@ TEST(MachineFile, ComputersNeedNoneOfTheirSmallerRates) {
 TEST(ComputerRates, VectorsOfAResultTakeTheirTime) {
   ComputerRates rates = *parse(computer).computer;
   // Rows of two vectors, of one and a part, and of a part.
-  EXPECT_DOUBLE_EQ(rates.getMultiplyAdds(10, 16, 100), 10 * 2 * 102 * 8);
-  EXPECT_DOUBLE_EQ(rates.getMultiplyAdds(10, 9, 100), 10 * (102 + 130) * 8);
-  EXPECT_DOUBLE_EQ(rates.getMultiplyAdds(10, 3, 100), 10 * 130 * 8);
+  for (bool storesPieces : {false, true})
+    EXPECT_DOUBLE_EQ(rates.getMultiplyAdds(10, 16, 100, storesPieces),
+                     10 * 2 * 102 * 8);
+  EXPECT_DOUBLE_EQ(rates.getMultiplyAdds(10, 9, 100, false),
+                   10 * (102 + 130) * 8);
+  EXPECT_DOUBLE_EQ(rates.getMultiplyAdds(10, 3, 100, false), 10 * 130 * 8);
+  // A store of one element; of one and two.
+  EXPECT_DOUBLE_EQ(rates.getMultiplyAdds(10, 9, 100, true),
+                   10 * (102 + 102) * 8);
+  EXPECT_DOUBLE_EQ(rates.getMultiplyAdds(10, 3, 100, true), 10 * 104 * 8);
+  rates.partialVectorTerms = 3;
+  EXPECT_DOUBLE_EQ(rates.getMultiplyAdds(10, 3, 100, true), 10 * 103 * 8);
 }
 
 TEST(MachineFile, NeedsALinkForEveryAxis) {

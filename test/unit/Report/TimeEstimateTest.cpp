@@ -271,7 +271,7 @@ func.func @f(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 
 TEST_F(SharedTimeTest, GemmsTakeWholeVectors) {
   // Four devices with 4 rows each of x; rows of 6 are a vector and a part of
-  // one.
+  // one, which is stored in one piece.
   TimeEstimate time = estimate(R"(
 func.func @f(%x: tensor<4x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"data"}, {}]>},
              %w: tensor<8x6xf32>) -> tensor<4x6xf32> {
@@ -284,7 +284,7 @@ func.func @f(%x: tensor<4x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"d
   return %0 : tensor<4x6xf32>
 })");
   EXPECT_DOUBLE_EQ(time.computeSeconds,
-                   4 * 4 * (10 + 14) * 4 * 2 / 10.0 + 0.25);
+                   4 * 4 * (10 + 10) * 4 * 2 / 10.0 + 0.25);
   EXPECT_EQ(time.spans[0].gemmFlops, 2 * 4 * 8 * 6);
 }
 
@@ -325,6 +325,28 @@ func.func @f(%x: tensor<4x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"d
 })")
                        .communicationSeconds,
                    0.25 + (4 * 128 + 4 * 32) / 10.0);
+}
+
+TEST_F(SharedTimeTest, GemmsReadGatheredFactorsInPlace) {
+  machine.computer->memory = {{1, 10}};
+  auto getSeconds = [&](const char *reader) {
+    return estimate(std::string(R"(
+func.func @f(%x: tensor<4x8xf32>, %w: tensor<2x4xf32>
+      {shardc.sharding = #shardc.sharding<@mesh, [{"data"}, {}]>}) -> tensor<4x4xf32> {
+  %0 = shardc.all_gather %w over @mesh["data"] dims = [0] : (tensor<2x4xf32>) -> tensor<8x4xf32>
+  %1 = shardc.gemm %x, %0 : tensor<4x8xf32>, tensor<8x4xf32> -> tensor<4x4xf32>
+)") + reader + "\n  return %1 : tensor<4x4xf32>\n}")
+        .communicationSeconds;
+  };
+  EXPECT_EQ(getSeconds(""), 0);
+  // Another reader: 128 bytes are read and written.
+  EXPECT_DOUBLE_EQ(getSeconds(R"(
+  %2 = shardc.kernel(%0) : (tensor<8x4xf32>) -> tensor<8x4xf32> {
+  ^bb0(%a: tensor<8x4xf32>):
+    %3 = shardc.exp %a : tensor<8x4xf32>
+    shardc.yield %3 : tensor<8x4xf32>
+  })"),
+                   0.25 + 256 / 10.0);
 }
 
 TEST_F(SharedTimeTest, CollectivesTakeAsLongAsMeasured) {
