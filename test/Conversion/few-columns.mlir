@@ -1,6 +1,6 @@
 // RUN: shardc-opt %s --split-input-file --shardc-lower-kernels | FileCheck %s
 
-// Of four columns or fewer lanes run over pairs of columns of four rows. Terms
+// Of two to six columns lanes run over pairs of columns of four rows. Terms
 // of two rows are loaded into one vector and one shuffle makes the factor of
 // both pairs; rows meet again in vectors of the result.
 
@@ -45,17 +45,17 @@ func.func @two(%x: tensor<64x8xf32>, %w: tensor<2x8xf32>) -> tensor<64x2xf32> {
 
 // -----
 
-// More columns than four: a row has lanes of its own.
+// More columns than six: a row has lanes of its own.
 
 // CHECK-LABEL: llvm.func @shardc_matmul_0
 // CHECK-NOT: [0, 0, 8, 8, 4, 4, 12, 12]
 // CHECK: llvm.return
 shardc.mesh @mesh <["data" = 1]>
-func.func @five(%x: tensor<64x8xf32>, %w: tensor<8x5xf32>) -> tensor<64x5xf32> {
-  %0 = shardc.kernel(%x, %w) : (tensor<64x8xf32>, tensor<8x5xf32>) -> tensor<64x5xf32> {
-  ^bb0(%a0: tensor<64x8xf32>, %a1: tensor<8x5xf32>):
-    %1 = shardc.dot_general %a0, %a1 contracting = [1] x [0] : tensor<64x8xf32>, tensor<8x5xf32> -> tensor<64x5xf32>
-    shardc.yield %1 : tensor<64x5xf32>
+func.func @seven(%x: tensor<64x8xf32>, %w: tensor<8x7xf32>) -> tensor<64x7xf32> {
+  %0 = shardc.kernel(%x, %w) : (tensor<64x8xf32>, tensor<8x7xf32>) -> tensor<64x7xf32> {
+  ^bb0(%a0: tensor<64x8xf32>, %a1: tensor<8x7xf32>):
+    %1 = shardc.dot_general %a0, %a1 contracting = [1] x [0] : tensor<64x8xf32>, tensor<8x7xf32> -> tensor<64x7xf32>
+    shardc.yield %1 : tensor<64x7xf32>
   }
-  return %0 : tensor<64x5xf32>
+  return %0 : tensor<64x7xf32>
 }

@@ -5,7 +5,7 @@
 // depends on shapes alone. Where the columns of the second factor do not lie
 // side by side, those of a panel are first copied to the stack.
 //
-// Of up to four columns lanes run over pairs of columns, of four rows:
+// Of two to six columns lanes run over pairs of columns, of four rows:
 //
 //   lanes       0    1    2    3    4    5    6    7
 //   elements    00   01   20   21   10   11   30   31     row, column

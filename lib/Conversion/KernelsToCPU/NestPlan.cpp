@@ -14,8 +14,11 @@ static constexpr int64_t workPerIteration = 1 << 16;
 /// The part of it from which on a nest has two iterations: where another worker
 /// has the other half of the rows, there is no barrier.
 static constexpr double worthSharing = 0.25;
+/// Columns of a GEMM of pairs: with four pairs, sums and rows do not fit into
+/// the registers of AVX2. Measured: seven and eight columns lose a fifth.
+static constexpr int64_t mostColumnsOfPairs = 6;
 /// Terms of a GEMM of pairs: its second factor stays in the first-level cache.
-static constexpr int64_t mostTermsOfPairs = 512;
+static constexpr int64_t mostTermsOfPairs = 1024;
 
 /// The cost of an op for each element, in multiply-adds.
 static int64_t getWork(Operation *op, NestKind kind) {
@@ -79,14 +82,13 @@ int64_t getGemmChains(const GemmView &gemm, int64_t rows) {
 
 /// Gives a Gemm of few columns lanes over pairs of columns if this suits. One
 /// vector of them, made of four rows of the first factor by one shuffle, serves
-/// the multiply-adds of all pairs; with lanes over columns alone, half of each
-/// vector or more would be empty, and each multiply-add needs a load of its
-/// own.
+/// the multiply-adds of all pairs; with lanes over columns alone, lanes beside
+/// the columns would be empty, and each multiply-add needs a load of its own.
 static void planPairs(NestPlan &plan, int64_t rowDims) {
   const GemmView &gemm = plan.gemm;
   // Terms of a row lie side by side, four at least.
-  if (plan.isSwapped || gemm.n < 2 || gemm.n > rowsOfPairs || rowDims > 1 ||
-      gemm.k < rowsOfPairs || gemm.k > mostTermsOfPairs ||
+  if (plan.isSwapped || gemm.n < 2 || gemm.n > mostColumnsOfPairs ||
+      rowDims > 1 || gemm.k < baseLanes / 2 || gemm.k > mostTermsOfPairs ||
       gemm.lhs.contracted != 1 || gemm.lhs.free < gemm.k ||
       getGemmChains(gemm, plan.tileRows) > 1)
     return;
@@ -100,8 +102,8 @@ static void planPairs(NestPlan &plan, int64_t rowDims) {
         !isa<RandomUniformOp>(op))
       return;
   }
-  // Four sums in registers, and the rows beside them.
-  int64_t rows = 4 * rowsOfPairs / ((gemm.n + 1) / 2);
+  // Four to six sums in registers, and the rows beside them.
+  int64_t rows = (gemm.n <= 2 ? 4 : 2) * rowsOfPairs;
   if (gemm.m < rows)
     return;
   plan.hasPairs = true;

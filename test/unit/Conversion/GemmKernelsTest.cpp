@@ -88,7 +88,7 @@ TEST(Kernels, GemmsOfFewColumns) {
     expectEpilogue(250, n, 10, n % 2);
     expectDot(203, n, 33, n % 2, n % 3);
   }
-  for (int64_t n = 2; n <= 4; ++n)
+  for (int64_t n = 2; n <= 6; ++n)
     expectEpilogue(1021, n, 19, n % 2 == 0);
   for (int64_t m : {8, 31, 77})
     for (int64_t k : {3, 4})

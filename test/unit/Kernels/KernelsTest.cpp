@@ -220,7 +220,7 @@ TEST(KernelsTest, GemmsOfFewColumnsAddUpInOrder) {
   // and six rows of two.
   for (auto [m, lastRows, lastChains] :
        {Case{64, 0, 1}, Case{1021, 1, 4}, Case{33, 6, 2}, Case{1000, 0, 1}})
-    for (int64_t n : {2, 3, 4, 6})
+    for (int64_t n : {2, 3, 4, 5, 6, 7})
       for (int64_t k : {4, 10, 19}) {
         std::string a = tensor({m, k}), b = tensor({k, n}), c = tensor({m, n});
         Kernel kernel =
