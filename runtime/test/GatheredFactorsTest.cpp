@@ -1,6 +1,6 @@
 //===- GatheredFactorsTest.cpp - All-gathers that need no copy ------------===//
 
-#include "TestPlan.h"
+#include "MatrixPlan.h"
 
 #include "exec/GatheredFactors.h"
 #include "shardc-rt/Executor.h"
@@ -9,8 +9,7 @@
 #include <gtest/gtest.h>
 
 using namespace shardc::rt;
-using test::addOwnBuffer;
-using test::makePlan;
+using namespace shardc::rt::test;
 
 namespace {
 
@@ -22,80 +21,8 @@ struct Sizes {
   int dim;
 };
 
-template <typename T>
-T *add(fb::PlanT &plan, T table) {
-  auto command = std::make_unique<fb::CommandT>();
-  command->operation.Set(std::move(table));
-  plan.programs[0]->commands.push_back(std::move(command));
-  return static_cast<T *>(plan.programs[0]->commands.back()->operation.value);
-}
-
-/// A parameter, and the buffer of its shard. `axes` are those of each
-/// dimension.
-uint32_t addParameter(fb::PlanT &plan, const char *name,
-                      const std::vector<int64_t> &shape,
-                      std::vector<std::vector<uint16_t>> axes) {
-  auto tensor = std::make_unique<fb::TensorT>();
-  tensor->name = name;
-  tensor->role = fb::Role::Parameter;
-  tensor->shape = shape;
-  tensor->init = std::make_unique<fb::InitializerT>();
-  tensor->init->kind = fb::InitKind::Uniform;
-  tensor->init->a = -1;
-  tensor->init->b = 1;
-  tensor->sharding = std::make_unique<fb::ShardingT>();
-  std::vector<int64_t> local = shape;
-  for (size_t dim = 0; dim < axes.size(); ++dim) {
-    for (uint16_t axis : axes[dim]) {
-      int64_t size = plan.mesh->axes[axis]->size;
-      local[dim] = (local[dim] + size - 1) / size;
-    }
-    tensor->sharding->dims.push_back(std::make_unique<fb::DimShardingT>());
-    tensor->sharding->dims.back()->axes = axes[dim];
-  }
-  tensor->offset = plan.arena_bytes;
-  uint32_t buffer = addOwnBuffer(plan, fb::DType::F32, local);
-  tensor->bytes = plan.programs[0]->buffers[buffer]->bytes;
-  // Before the input.
-  plan.tensors.insert(plan.tensors.end() - 1, std::move(tensor));
-  return buffer;
-}
-
-/// Gathers a buffer into a new one, which it returns.
-uint32_t addGather(fb::PlanT &plan, uint32_t shard, std::vector<int64_t> shape,
-                   int dim, std::vector<uint16_t> axes = {0}) {
-  fb::CollectiveStartT start;
-  start.kind = fb::CollectiveKind::AllGather;
-  start.axes = std::move(axes);
-  auto item = std::make_unique<fb::CollectiveItemT>();
-  item->in = shard;
-  item->out = addOwnBuffer(plan, fb::DType::F32, std::move(shape));
-  item->dim = dim;
-  uint32_t out = item->out;
-  start.items.push_back(std::move(item));
-  fb::CollectiveWaitT wait;
-  wait.start = plan.programs[0]->commands.size();
-  add(plan, std::move(start));
-  add(plan, wait);
-  return out;
-}
-
-/// Adds a GEMM, whose result is the result "c" of the program.
-fb::GemmT *addGemm(fb::PlanT &plan, fb::GemmT gemm) {
-  gemm.c = addOwnBuffer(plan, fb::DType::F32, {gemm.m, gemm.n});
-  auto result = std::make_unique<fb::ResultT>();
-  result->name = "c";
-  result->buffer = gemm.c;
-  result->shape = {gemm.m, gemm.n};
-  result->sharding = std::make_unique<fb::ShardingT>();
-  for (int dim = 0; dim < 2; ++dim)
-    result->sharding->dims.push_back(std::make_unique<fb::DimShardingT>());
-  plan.programs[0]->results.push_back(std::move(result));
-  return add(plan, gemm);
-}
-
-/// The all-gather of the plan below, behind the commands of the test plan.
-constexpr uint32_t gatherCommand = 7;
+/// The all-gather of the plan below.
+constexpr uint32_t gatherCommand = firstAddedCommand;
 
 using Edit = std::function<void(fb::PlanT &, fb::GemmT &)>;
 
@@ -114,7 +41,7 @@ std::string makeGatherPlan(int devices, const Sizes &sizes,
     uint32_t shard = addParameter(plan, "b", bShape, sharded);
     fb::GemmT gemm;
     gemm.a = a;
-    gemm.b = addGather(plan, shard, bShape, sizes.dim);
+    gemm.b = addAllGather(plan, shard, bShape, sizes.dim);
     gemm.m = sizes.m, gemm.n = sizes.n, gemm.k = sizes.k;
     gemm.transpose_a = sizes.transposeA;
     gemm.transpose_b = sizes.transposeB;
@@ -124,35 +51,21 @@ std::string makeGatherPlan(int devices, const Sizes &sizes,
   });
 }
 
-/// A loaded program, without an executor.
-class Loaded {
+/// What is in place in a loaded plan.
+class Loaded : public LoadedPlan {
 public:
   explicit Loaded(const std::string &bytes)
-      : plan(*Plan::parse(bytes)),
-        kernels(*KernelLibrary::load(plan->spec(), "")),
-        layout((*ArenaLayout::create(plan->spec(), /*share=*/true))[0]),
-        memory(layout.bytes()),
-        ranks{{plan->spec(), *kernels, layout, memory.data(), {}, 0}},
-        buffers(ranks, 0), gathered(buffers, prepared) {}
+      : LoadedPlan(bytes), gathered(buffers, prepared) {}
 
-  bool isInPlace(uint32_t command = gatherCommand) const {
-    return gathered.isInPlace(command, 0);
-  }
+  bool isInPlace() const { return gathered.isInPlace(gatherCommand, 0); }
   const GatheredFactors::Factor *factor() const {
-    const ProgramSpec &program = plan->spec().programs[0];
     return gathered.find(std::get<CollectiveStartCommand>(
-                             program.commands[gatherCommand].operation)
+                             program().commands[gatherCommand].operation)
                              .items[0]
                              .out);
   }
 
 private:
-  std::shared_ptr<const Plan> plan;
-  std::unique_ptr<KernelLibrary> kernels;
-  ArenaLayout layout;
-  std::vector<char> memory;
-  std::vector<DeviceSet> ranks;
-  ProgramBuffers buffers;
   PreparedSteps prepared;
   GatheredFactors gathered;
 };
@@ -258,18 +171,6 @@ uint32_t shardOf(const fb::PlanT &plan) {
       ->in;
 }
 
-/// Moves the last command to place `at`, behind the all-gather.
-void moveLast(fb::PlanT &plan, size_t at) {
-  auto &commands = plan.programs[0]->commands;
-  std::rotate(commands.begin() + at, commands.end() - 1, commands.end());
-}
-
-void addClear(fb::PlanT &plan, uint32_t buffer) {
-  fb::ClearT clear;
-  clear.buffer = buffer;
-  add(plan, clear);
-}
-
 INSTANTIATE_TEST_SUITE_P(
     Uses, GatherUseTest,
     testing::Values(
@@ -278,15 +179,10 @@ INSTANTIATE_TEST_SUITE_P(
             [](fb::PlanT &plan, fb::GemmT &gemm) {
               fb::GemmT other = gemm;
               other.c = addOwnBuffer(plan, fb::DType::F32, {8, 128});
-              add(plan, other);
+              addCommand(plan, other);
             }},
         Use{"another command reads it", false,
-            [](fb::PlanT &plan, fb::GemmT &gemm) {
-              fb::CopyT copy;
-              copy.in = gemm.b;
-              copy.out = addOwnBuffer(plan, fb::DType::F32, {64, 128});
-              add(plan, copy);
-            }},
+            [](fb::PlanT &plan, fb::GemmT &gemm) { addCopyOf(plan, gemm.b); }},
         Use{"the GEMM sums its columns", false,
             [](fb::PlanT &plan, fb::GemmT &gemm) {
               gemm.column_sums = addOwnBuffer(plan, fb::DType::F32, {128});
@@ -312,7 +208,7 @@ INSTANTIATE_TEST_SUITE_P(
               addClear(plan, gemm.c);
               moveLast(plan, gatherCommand + 2);
               addClear(plan, shardOf(plan));
-              test::addLoop(plan, gatherCommand + 3, 2);
+              addLoop(plan, gatherCommand + 3, 2);
               plan.programs[0]
                   ->commands[gatherCommand + 3]
                   ->operation.AsLoop()
@@ -323,15 +219,8 @@ INSTANTIATE_TEST_SUITE_P(
               gemm.accumulate = true;
               addClear(plan, gemm.c);
               moveLast(plan, gatherCommand + 2);
-              test::addLoop(plan, gatherCommand + 3, 2);
+              addLoop(plan, gatherCommand + 3, 2);
             }}));
-
-void addAxis(fb::PlanT &plan) {
-  auto axis = std::make_unique<fb::AxisT>();
-  axis->name = "e";
-  axis->size = 2;
-  plan.mesh->axes.push_back(std::move(axis));
-}
 
 TEST(GatheredFactorsTest, ShardsOfSeveralAxes) {
   for (int dim : {0, 1}) {
@@ -341,8 +230,8 @@ TEST(GatheredFactorsTest, ShardsOfSeveralAxes) {
       axes[dim] = {1, 0};
       fb::GemmT gemm;
       gemm.a = addParameter(plan, "a", {40, 250}, {{}, {}});
-      gemm.b = addGather(plan, addParameter(plan, "b", {250, 330}, axes),
-                         {250, 330}, dim, {1, 0});
+      gemm.b = addAllGather(plan, addParameter(plan, "b", {250, 330}, axes),
+                            {250, 330}, dim, {1, 0});
       gemm.m = 40, gemm.n = 330, gemm.k = 250;
       addGemm(plan, gemm);
     });
@@ -368,11 +257,11 @@ TEST(GatheredFactorsTest, WhatIsMergedNeedsACopy) {
       plan.programs[0]->buffers[b]->shape = {64, 32};
       plan.programs[0]->buffers[b]->bytes = 64 * 32 * 4;
       fb::GemmT gemm;
-      gemm.a = addGather(plan, shard, {64, 64}, 1);
+      gemm.a = addAllGather(plan, shard, {64, 64}, 1);
       gemm.b = b;
       gemm.c = addOwnBuffer(plan, fb::DType::F32, {64, 32});
       gemm.m = 64, gemm.n = 32, gemm.k = 64;
-      add(plan, gemm);
+      addCommand(plan, gemm);
     }));
     EXPECT_EQ(loaded.isInPlace(), !isMerged);
   }

@@ -298,6 +298,48 @@ TEST(PackedGemmTest, FactorsInPiecesHaveTheBitsOfWholeOnes) {
       }
 }
 
+TEST(PackedGemmTest, ResultsInBlocksOfColumnsHaveTheBitsOfWholeOnes) {
+  for (const KernelsOf &version : versions())
+    for (const auto &[m, n, k] : {std::array<int64_t, 3>{1, 32, 1},
+                                  {5, 96, 70},
+                                  {33, 192, 129},
+                                  {20, 960, 128},
+                                  {131, 576, 401},
+                                  {523, 96, 100}})
+      for (int which = 0; version.canRun && which < 8; ++which) {
+        GemmCommand gemm = commandOf(m, n, k, which & 1, which & 2);
+        gemm.accumulate = which & 4;
+        gemm.activation = which & 2 ? Activation::Relu : Activation::None;
+        Operands operands(gemm);
+        for (int64_t calls : {1, 8}) {
+          std::vector<float> expected =
+              computeGemm(PackedGemm(gemm, {}, *version.kernels), operands,
+                          /*hasBias=*/true);
+          for (int64_t width : {32, 96, 192}) {
+            if (n % width != 0)
+              continue;
+            auto toBlocks = [&, n = n, m = m](std::vector<float> c) {
+              std::vector<float> from = c;
+              for (int64_t i = 0; i < m * n; ++i)
+                c[i % n / width * width * m + i / n * width + i % n % width] =
+                    from[i];
+              return c;
+            };
+            Operands inBlocks = operands;
+            inBlocks.c = toBlocks(operands.c);
+            GemmPieces pieces;
+            pieces.columnsOfC = width;
+            PackedGemm packed(gemm, {calls, calls, calls}, *version.kernels, 1,
+                              pieces);
+            EXPECT_TRUE(haveEqualBits(computeGemm(packed, inBlocks, true, 2),
+                                      toBlocks(expected)))
+                << version.name << " " << m << "x" << n << "x" << k << ", "
+                << which << ", blocks of " << width;
+          }
+        }
+      }
+}
+
 /// The sum of nodes of the tree, each the result of a GEMM of its own.
 std::vector<float> sumOf(const std::vector<std::vector<float>> &addends,
                          size_t first, size_t count) {

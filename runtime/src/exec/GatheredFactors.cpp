@@ -4,7 +4,6 @@
 
 #include "collectives/InProcess.h"
 #include "exec/MergeGemms.h"
-#include "plan/Accesses.h"
 
 #include "absl/algorithm/container.h"
 
@@ -23,11 +22,11 @@ GatheredFactors::GatheredFactors(const ProgramBuffers &buffers,
   const std::vector<Command> &commands = buffers.program().commands;
   if (!absl::c_any_of(commands, gatherOf))
     return;
-  uses = usesOf(buffers.program());
+  ProgramUses uses(buffers);
   for (uint32_t i = 0; i < commands.size(); ++i)
     if (auto *gather = gatherOf(commands[i]))
       for (size_t item = 0; item < gather->items.size(); ++item)
-        add(i, item);
+        add(uses, i, item);
 }
 
 /// How a matrix of rows of `columns` is cut that is gathered from shards along
@@ -42,16 +41,17 @@ static MatrixPieces piecesOf(const Around &shard, const Around &gathered,
   return {};
 }
 
-void GatheredFactors::add(uint32_t start, size_t item) {
+void GatheredFactors::add(const ProgramUses &uses, uint32_t start,
+                          size_t item) {
   const ProgramSpec &program = buffers->program();
   const CollectiveStartCommand &gather = *gatherOf(program.commands[start]);
   auto [in, out, dim, splitDim] = gather.items[item];
   const BufferSpec &from = program.buffers[in], &to = program.buffers[out];
   if (to.dtype != DType::F32 || to.bytes == 0 || from.stride > 0 ||
-      to.stride > 0)
+      buffers->parts.count(in) || !uses.isOwnValue(out))
     return;
-  const Readers readers = readersOf(start, out);
-  if (!readers.canRead || isWritten(in, start + 1, readers.last))
+  const Readers readers = readersOf(uses, start, out);
+  if (!readers.canRead || uses.isWritten(in, start + 1, readers.last))
     return;
   const Around shard(from.shape, dim), gathered(to.shape, dim);
   Factor factor{piecesOf(shard, gathered, readers.columns)};
@@ -101,76 +101,24 @@ bool GatheredFactors::canRead(uint32_t command, uint32_t buffer) const {
   return merged.k == gemm->k && (!isA || merged.m == gemm->m);
 }
 
-GatheredFactors::Readers GatheredFactors::readersOf(uint32_t start,
+GatheredFactors::Readers GatheredFactors::readersOf(const ProgramUses &uses,
+                                                    uint32_t start,
                                                     uint32_t buffer) const {
-  const ProgramSpec &program = buffers->program();
-  const ArenaLayout &layout = buffers->devices().layout;
+  const ProgramUses::Reads reads = uses.readsOf(buffer, start);
   Readers readers;
-  auto isResult = [&](const ResultSpec &result) {
-    return result.buffer == buffer;
-  };
-  if (layout.numMembers(layout.aliasSetOf(buffers->number, buffer)) > 1 ||
-      uses[buffer].numWrites != 1 || absl::c_any_of(program.results, isResult))
-    return readers;
-  uint32_t loop = 0, loopEnd = 0;
-  for (uint32_t i = 0; i < program.commands.size(); ++i) {
-    const Command &command = program.commands[i];
-    if (auto *of = std::get_if<LoopCommand>(&command.operation)) {
-      loop = i;
-      loopEnd = i + 1 + of->commands;
-    }
-    for (const Operand &operand : operandsOf(program, command)) {
-      if (operand.buffer != buffer || operand.isWrite)
-        continue;
-      if (i <= start || !canRead(i, buffer))
-        return {};
-      auto &gemm = std::get<GemmCommand>(command.operation);
-      const int64_t columns = gemm.a == buffer
-                                  ? gemm.transposeA ? gemm.m : gemm.k
-                              : gemm.transposeB ? gemm.k
-                                                : gemm.n;
-      if (readers.canRead && readers.columns != columns)
-        return {};
-      // All runs of a loop behind the all-gather.
-      const bool isOfLoop = i < loopEnd && start < loop;
-      readers.last = std::max(readers.last, isOfLoop ? loopEnd - 1 : i);
-      readers.columns = columns;
-      readers.canRead = true;
-    }
+  readers.last = reads.last;
+  for (uint32_t command : reads.commands) {
+    if (command <= start || !canRead(command, buffer))
+      return {};
+    auto &gemm =
+        std::get<GemmCommand>(buffers->program().commands[command].operation);
+    const int64_t columns = gemm.a == buffer ? gemm.transposeA ? gemm.m : gemm.k
+                            : gemm.transposeB ? gemm.k
+                                              : gemm.n;
+    if (readers.canRead && readers.columns != columns)
+      return {};
+    readers.columns = columns;
+    readers.canRead = true;
   }
   return readers;
-}
-
-/// The hull of the bytes that a buffer has on all devices, in all runs.
-ByteRange GatheredFactors::bytesOfAll(uint32_t buffer) const {
-  const ArenaLayout &layout = buffers->devices().layout;
-  const uint64_t size = uses[buffer].bytes.end - uses[buffer].bytes.begin;
-  std::optional<ByteRange> all;
-  for (int64_t device : layout.holdersOf(buffers->number, buffer)) {
-    const uint64_t begin = layout.offsetOf(buffers->number, buffer, device);
-    const ByteRange bytes{begin, begin + size};
-    all = all ? hull(*all, bytes) : bytes;
-  }
-  return *all;
-}
-
-/// Whether one of the commands `from` to `to` may write a byte of the buffer.
-/// Buffers of one alias set have the same distance on all devices.
-bool GatheredFactors::isWritten(uint32_t buffer, uint32_t from,
-                                uint32_t to) const {
-  const ProgramSpec &program = buffers->program();
-  const ArenaLayout &layout = buffers->devices().layout;
-  const uint32_t set = layout.aliasSetOf(buffers->number, buffer);
-  const ByteRange bytes = bytesOfAll(buffer);
-  for (uint32_t i = from; i <= to; ++i)
-    for (const Operand &operand : operandsOf(program, program.commands[i])) {
-      if (!operand.isWrite)
-        continue;
-      const bool isSameSet =
-          layout.aliasSetOf(buffers->number, operand.buffer) == set;
-      if (isSameSet ? overlap(uses[operand.buffer].bytes, uses[buffer].bytes)
-                    : overlap(bytesOfAll(operand.buffer), bytes))
-        return true;
-    }
-  return false;
 }

@@ -14,7 +14,7 @@
 #ifndef SHARDC_RT_SRC_EXEC_GATHEREDFACTORS_H
 #define SHARDC_RT_SRC_EXEC_GATHEREDFACTORS_H
 
-#include "exec/ProgramBuffers.h"
+#include "exec/ProgramUses.h"
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -32,7 +32,8 @@ namespace shardc::rt {
 ///    neither summed nor merged with those of other devices;
 ///  - no other buffer, and no tensor or result of the program, is in the
 ///    result's place while it is read;
-///  - nobody writes the shards before the last of these GEMMs has ended;
+///  - nobody writes the shards, which are in their own place, before the last
+///    of these GEMMs has ended;
 ///  - shards are blocks of rows or of columns of the matrix, which lie one
 ///    after the other or have `minExtent` rows or columns.
 ///
@@ -77,15 +78,13 @@ private:
     bool canRead = false; ///< Whether they can read pieces.
   };
 
-  void add(uint32_t start, size_t item);
-  Readers readersOf(uint32_t start, uint32_t buffer) const;
+  void add(const ProgramUses &uses, uint32_t start, size_t item);
+  Readers readersOf(const ProgramUses &uses, uint32_t start,
+                    uint32_t buffer) const;
   bool canRead(uint32_t command, uint32_t buffer) const;
-  bool isWritten(uint32_t buffer, uint32_t from, uint32_t to) const;
-  ByteRange bytesOfAll(uint32_t buffer) const;
 
   const ProgramBuffers *buffers = nullptr;
   PreparedSteps *prepared = nullptr;
-  std::vector<BufferUse> uses;
   absl::flat_hash_set<std::pair<uint32_t, size_t>> inPlace;
   absl::flat_hash_map<uint32_t, Factor> factors; ///< By buffer.
 };

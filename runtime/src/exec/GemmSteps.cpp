@@ -204,7 +204,8 @@ void GemmSteps::addMerged(uint32_t command, const GemmCommand &gemm) {
       operandsOf(buffers.program(), buffers.program().commands[command]));
   gemms.calls = bindGemms(buffers, command, gemms.merged);
   const bool inOrder = buffers.devices().layout.addsInOrder();
-  const GemmPieces pieces{piecesOf(gemm.a), piecesOf(gemm.b)};
+  const GemmPieces pieces{piecesOf(gemm.a), piecesOf(gemm.b),
+                          scattered.columnsOfBlocks(gemm.c)};
 
   const Terms all{0, gemms.numTerms()}, one{0, inOrder ? all.end : 1};
   GemmCalls calls{

@@ -9,7 +9,7 @@
 #define SHARDC_RT_SRC_EXEC_GEMMSTEPS_H
 
 #include "exec/GatheredFactors.h"
-#include "exec/ProgramBuffers.h"
+#include "exec/ScatteredSums.h"
 
 namespace shardc::rt {
 
@@ -18,8 +18,9 @@ class GemmSteps {
 public:
   /// Adds them to `prepared`. Borrows all.
   GemmSteps(const ProgramBuffers &buffers, const GatheredFactors &gathered,
-            PreparedSteps &prepared)
-      : buffers(buffers), gathered(gathered), prepared(prepared) {}
+            const ScatteredSums &scattered, PreparedSteps &prepared)
+      : buffers(buffers), gathered(gathered), scattered(scattered),
+        prepared(prepared) {}
 
   /// The steps of `gemm`, command number `command` of the rank that `buffers`
   /// is at, for all devices that compute copies of its results.
@@ -50,6 +51,7 @@ private:
 
   const ProgramBuffers &buffers;
   const GatheredFactors &gathered;
+  const ScatteredSums &scattered;
   PreparedSteps &prepared;
   /// Where packed factors of the next GEMM begin: GEMMs of one round of a
   /// pipeline, which run together, have places of their own.

@@ -27,7 +27,7 @@ public:
               size_t number, Collectives &backend,
               const DeviceProcesses &processes)
       : ProgramBuffers(ranks, number), plan(plan), backend(backend),
-        processes(processes), gemms(*this, gathered, prepared) {}
+        processes(processes), gemms(*this, gathered, scattered, prepared) {}
 
   /// In the order of the list.
   absl::Status addSteps();
@@ -64,6 +64,7 @@ private:
   const DeviceProcesses &processes;
   PreparedSteps prepared;
   GatheredFactors gathered;
+  ScatteredSums scattered;
   GemmSteps gemms;
   /// The number of the next step when a collective starts, by rank and command.
   std::map<std::pair<int, uint32_t>, size_t> startedAt;
@@ -190,7 +191,8 @@ CollectiveSpec StepBuilder::bindCollective(const PipelineStep &starts,
   }
   size_t kept = 0;
   for (size_t i = 0; i < spec.tensors.size(); ++i)
-    if (!gathered.isInPlace(starts[0].command, i))
+    if (!gathered.isInPlace(starts[0].command, i) &&
+        !scattered.isInPlace(starts[0].command, i))
       std::swap(spec.tensors[kept++], spec.tensors[i]);
   spec.tensors.resize(kept);
   return spec;
@@ -549,8 +551,10 @@ void StepBuilder::sortSteps(
 }
 
 absl::Status StepBuilder::addSteps() {
-  if (processes.size() == 1 && devices().layout.sharesReplicas())
+  if (processes.size() == 1 && devices().layout.sharesReplicas()) {
+    scattered = ScatteredSums(*this);
     gathered = GatheredFactors(*this, prepared);
+  }
   // The step of the loop around the next command, and its commands left.
   size_t loop = 0;
   uint32_t left = 0;

@@ -41,6 +41,14 @@ public:
   int rank = 0;
   /// With a pipeline.
   std::optional<MessagePlaces> messagePlaces;
+
+  /// Where a buffer is that is a part of another one, by device.
+  struct Part {
+    uint32_t of;
+    std::vector<uint64_t> offsets;
+  };
+  /// Without a pipeline, by buffer.
+  std::map<uint32_t, Part> parts;
 };
 
 } // namespace shardc::rt

@@ -30,10 +30,16 @@ struct MatrixPieces {
   bool isWhole() const { return extent == 0; }
 };
 
-/// Of both factors of a GEMM, which is one of f32 and no batch unless they are
+/// Of the matrices of a GEMM, which is one of f32 and no batch unless they are
 /// whole.
 struct GemmPieces {
   MatrixPieces a = {}, b = {};
+  /// Blocks of so many columns of c are stored one after the other, a multiple
+  /// of `columnsOfPanels`; 0: c is stored as a whole.
+  int64_t columnsOfC = 0;
+
+  /// Of the widest panel of any version.
+  static constexpr int64_t columnsOfPanels = 32;
 };
 
 /// The addresses of a GEMM's operands. That of a factor in pieces is the

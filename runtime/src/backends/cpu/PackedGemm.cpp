@@ -100,7 +100,8 @@ void PackedGemm::chooseOrientation() {
     cycles[swaps] = estimateCycles();
   }
   constexpr int64_t narrow = 64;
-  if (std::min(m, n) < narrow && cycles[true] < cycles[false])
+  if (pieces.columnsOfC == 0 && std::min(m, n) < narrow &&
+      cycles[true] < cycles[false])
     orient(true);
 }
 
@@ -293,8 +294,22 @@ struct PackedGemm::Tile {
   const float *packedA, *packedB;
   float *ownA, *ownB; ///< Where it packs the panels of a group.
   int64_t firstTerm;  ///< Of the round.
-  MicroTile result;   ///< From the first row and column, with the epilogue.
+  /// From the first row and column, with the epilogue; in blocks of columns
+  /// from those of c.
+  MicroTile result;
 };
+
+/// The element of c in a row and a column of a tile.
+inline float *PackedGemm::placeOfC(const Tile &tile, int64_t row,
+                                   int64_t column) const {
+  float *c = tile.result.c;
+  const int64_t width = pieces.columnsOfC;
+  if (width == 0)
+    return c + row * tile.result.cRow + column * tile.result.cColumn;
+  row += tile.firstRow;
+  column += tile.firstColumn;
+  return c + column / width * width * m + row * width + column % width;
+}
 
 /// Sets the factor of rows to a panel, of `group`, which is packed with the
 /// first panel of columns.
@@ -392,7 +407,7 @@ void PackedGemm::multiplyPanels(const Tile &tile, int64_t block, Range rows,
       chooseRows(tile, terms, rows, i, j == columns.begin, factors);
       next.fetchPart();
       int64_t row = ofRows.begin(i);
-      result.c = tile.result.c + row * result.cRow + column * result.cColumn;
+      result.c = placeOfC(tile, row, column);
       if (tile.result.bias)
         result.bias = isLast ? tile.result.bias + row * result.biasRow +
                                    column * result.biasColumn
@@ -435,7 +450,7 @@ void PackedGemm::multiplyRows(const Tile &tile, Range rows,
     int64_t column = ofColumns.begin(j), packedWidth = ofColumns.packedSize(j);
     factors.b = b + (column - first) * k;
     factors.bTerm = packedWidth;
-    result.c = tile.result.c + row * result.cRow + column * result.cColumn;
+    result.c = placeOfC(tile, row, column);
     if (tile.result.bias)
       result.bias =
           tile.result.bias + row * result.biasRow + column * result.biasColumn;
@@ -447,8 +462,15 @@ void PackedGemm::multiplyRows(const Tile &tile, Range rows,
   };
   for (int64_t i = rows.begin; i < rows.end; ++i) {
     chooseRows(tile, terms, rows, i, true, factors);
-    if (full > 0)
-      multiply(i, columns.begin, full);
+    // Those of a block of c at a time.
+    const int64_t end = columns.begin + full;
+    for (int64_t j = columns.begin, panels; j < end; j += panels) {
+      panels = end - j;
+      if (int64_t ofBlock = pieces.columnsOfC / width)
+        panels = std::min(panels,
+                          ofBlock - (tile.firstColumn / width + j) % ofBlock);
+      multiply(i, j, panels);
+    }
     if (full < columns.size())
       multiply(i, last, 1);
   }
@@ -474,8 +496,11 @@ void PackedGemm::run(const GemmOperands &operands, int64_t round,
   // Row-major, or of the transpose.
   int64_t cRow = isSwapped ? 1 : n, cColumn = isSwapped ? m : 1;
   int64_t biasRow = isSwapped, biasColumn = !isSwapped;
-  float *c = static_cast<float *>(operands.c) + round / slabs * m * n +
-             rows.begin * cRow + columns.begin * cColumn;
+  float *c = static_cast<float *>(operands.c) + round / slabs * m * n;
+  if (pieces.columnsOfC > 0)
+    cRow = pieces.columnsOfC;
+  else
+    c += rows.begin * cRow + columns.begin * cColumn;
   const float *bias = static_cast<const float *>(operands.bias);
   if (bias)
     bias += rows.begin * biasRow + columns.begin * biasColumn;

@@ -123,6 +123,7 @@ private:
                                          Range group, int64_t i, bool isFirst,
                                          MicroFactors &factors) const;
   void multiplyRows(const Tile &tile, Range rows, Range columns) const;
+  float *placeOfC(const Tile &tile, int64_t row, int64_t column) const;
   void multiplyPanels(const Tile &tile, int64_t block, Range rows,
                       Range columns) const;
   void finishEmpty(int64_t rows, int64_t columns,

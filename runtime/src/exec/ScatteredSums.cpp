@@ -1,0 +1,83 @@
+//===- ScatteredSums.cpp - Reduce-scatters that need no copy --------------===//
+
+#include "exec/ScatteredSums.h"
+
+#include "collectives/InProcess.h"
+#include "exec/MergeGemms.h"
+
+#include "absl/algorithm/container.h"
+
+using namespace shardc::rt;
+
+static const CollectiveStartCommand *scatterOf(const Command &command) {
+  auto *start = std::get_if<CollectiveStartCommand>(&command.operation);
+  return start && start->kind == CollectiveKind::ReduceScatter ? start
+                                                               : nullptr;
+}
+
+ScatteredSums::ScatteredSums(ProgramBuffers &buffers) {
+  const std::vector<Command> &commands = buffers.program().commands;
+  if (!absl::c_any_of(commands, scatterOf))
+    return;
+  ProgramUses uses(buffers);
+  for (uint32_t i = 0; i < commands.size(); ++i)
+    if (auto *scatter = scatterOf(commands[i]))
+      for (size_t item = 0; item < scatter->items.size(); ++item)
+        add(uses, buffers, i, item);
+}
+
+/// Whether the GEMM that computes a sum, of rows of `columns`, can store it in
+/// blocks of columns. Nobody else writes a sum (ReplicationAnalysis.h).
+static bool canStoreBlocks(const ProgramBuffers &buffers, uint32_t sum,
+                           int64_t columns) {
+  const ProgramSpec &program = buffers.program();
+  for (uint32_t i = 0; i < program.commands.size(); ++i) {
+    auto *gemm = std::get_if<GemmCommand>(&program.commands[i].operation);
+    if (!gemm || gemm->c != sum)
+      continue;
+    GemmCommand merged = *gemm;
+    bindGemms(buffers, i, merged);
+    return gemm->n == columns && gemm->k > 0 && merged.m == gemm->m &&
+           program.typesOf(*gemm).factors == DType::F32;
+  }
+  return false;
+}
+
+void ScatteredSums::add(const ProgramUses &uses, ProgramBuffers &buffers,
+                        uint32_t start, size_t item) {
+  const ProgramSpec &program = buffers.program();
+  const DeviceSet &devices = buffers.devices();
+  const CollectiveStartCommand &scatter = *scatterOf(program.commands[start]);
+  auto [in, out, dim, splitDim] = scatter.items[item];
+  const BufferSpec &sum = program.buffers[in], &shard = program.buffers[out];
+  const int64_t shards = devices.plan.mesh.numShards(scatter.axes);
+  if (!devices.layout.isSummed(buffers.number, in) || sum.stride > 0 ||
+      sum.bytes != shards * shard.bytes || shard.bytes == 0 ||
+      shard.bytes % devices.plan.alignment != 0 || !uses.isOwnValue(out))
+    return;
+  const ProgramUses::Reads reads = uses.readsOf(out, start);
+  auto cannotRead = [&](uint32_t command) {
+    return command <= start || std::holds_alternative<GemmCommand>(
+                                   program.commands[command].operation);
+  };
+  if (reads.commands.empty() || absl::c_any_of(reads.commands, cannotRead) ||
+      uses.isWritten(in, start + 1, reads.last))
+    return;
+  const Around whole(sum.shape, dim), part(shard.shape, dim);
+  if (whole.outer > 1) {
+    const int64_t columns = whole.size * whole.inner;
+    const int64_t ofBlock = part.size * part.inner;
+    if (ofBlock % GemmPieces::columnsOfPanels != 0 ||
+        !canStoreBlocks(buffers, in, columns))
+      return;
+    blocks.emplace(in, ofBlock);
+  }
+  inPlace.insert({start, item});
+  ProgramBuffers::Part &place = buffers.parts[out];
+  place.of = in;
+  place.offsets.resize(devices.plan.mesh.numDevices());
+  for (const std::vector<int64_t> &group :
+       devices.plan.mesh.groups(scatter.axes))
+    for (size_t i = 0; i < group.size(); ++i)
+      place.offsets[group[i]] = i * shard.bytes;
+}
