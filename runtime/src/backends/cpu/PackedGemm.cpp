@@ -84,6 +84,7 @@ void PackedGemm::chooseOrientation() {
     isSwapped = swaps;
     m = swaps ? gemm.n : gemm.m;
     n = swaps ? gemm.m : gemm.n;
+    areRowsAdjacent = rowFactor({}, 0).stride() == 1;
     // Rounding is a part of packing, and packed addends follow one another.
     // Where terms are rows, a panel is a part of a line or two of each.
     bool mayRead = gemm.precision == Precision::Highest && addends == 1 &&
@@ -91,9 +92,9 @@ void PackedGemm::chooseOrientation() {
     bool areFewPanels = columnPanels(n).count() <= 4;
     bool isSmall = m * std::min(k, maxTerms) <= maxInPlace;
     readsRows =
-        mayRead && (rowFactor({}, 0).stride() == 1
-                        ? m <= 16 || (areFewPanels && isSmall)
-                        : areFewPanels || (isSmall && k > minTermsInPlace));
+        mayRead &&
+        (areRowsAdjacent ? m <= 16 || (areFewPanels && isSmall)
+                         : areFewPanels || (isSmall && k > minTermsInPlace));
   };
   for (bool swaps : {true, false}) {
     orient(swaps);

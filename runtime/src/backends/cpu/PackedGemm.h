@@ -93,8 +93,7 @@ private:
   }
   /// Of a panel: more where there is but one vector of columns.
   int64_t maxRows() const {
-    return n <= kernels->lanes &&
-                   (rowFactor({}, 0).stride() == 1 || m <= kernels->maxTallRows)
+    return n <= kernels->lanes && (areRowsAdjacent || m <= kernels->maxTallRows)
                ? kernels->maxTallRows
                : kernels->maxRows;
   }
@@ -112,9 +111,7 @@ private:
   double estimateCycles() const;
   void chooseTiles(GemmCalls calls);
   /// Panels of the factor of rows that are packed together.
-  int64_t panelsAtOnce() const {
-    return rowFactor({}, 0).stride() == 1 ? 8 : 1;
-  }
+  int64_t panelsAtOnce() const { return areRowsAdjacent ? 8 : 1; }
   int64_t sharedPanelsAtOnce() const { return byRows ? 1 : panelsAtOnce(); }
   template <typename FactorOf>
   void packRounded(FactorOf factorOf, const Panels &panels, Range which,
@@ -135,6 +132,8 @@ private:
   /// Whether the transpose of c is computed, of bᵀ by aᵀ: there the vectors of
   /// a narrow c are full.
   bool isSwapped = false;
+  /// Whether elements of a term of the factor of rows are side by side.
+  bool areRowsAdjacent = false;
   /// Rows and columns of what is computed, and the terms of all addends.
   int64_t m, n, k;
   int64_t addends;
