@@ -270,18 +270,23 @@ Dataset numbered(int64_t rows) {
   return dataset;
 }
 
+/// Prepared ahead, and when asked.
+class BatchStreamTest : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Ahead, BatchStreamTest, testing::Bool());
+
 /// Of batches of `size` rows, shuffled by seed 1.
-BatchStreamOptions batchesOf(int64_t size) {
+BatchStreamOptions batchesOf(int64_t size, bool ahead) {
   BatchStreamOptions options;
+  options.ahead = ahead;
   options.batchSize = size;
   options.seed = 1;
   return options;
 }
 
-TEST(BatchesTest, EpochsCoverTheRowsAndDropTheRest) {
+TEST_P(BatchStreamTest, EpochsCoverTheRowsAndDropTheRest) {
   Dataset dataset = numbered(10);
   EXPECT_EQ(*batchesPerEpoch(dataset, 3), 3);
-  auto stream = BatchStream::create(dataset, batchesOf(3));
+  auto stream = BatchStream::create(dataset, batchesOf(3, GetParam()));
   ASSERT_TRUE(stream.ok()) << stream.status();
   // More batches than are prepared ahead, so that memory is used again.
   for (int epoch = 0; epoch < 5; ++epoch) {
@@ -295,7 +300,7 @@ TEST(BatchesTest, EpochsCoverTheRowsAndDropTheRest) {
     std::vector<int64_t> order = shuffledRows(10, 1, epoch);
     EXPECT_TRUE(std::equal(seen.begin(), seen.end(), order.begin()));
   }
-  BatchStreamOptions options = batchesOf(4);
+  BatchStreamOptions options = batchesOf(4, GetParam());
   options.shuffle = false;
   auto inOrder = BatchStream::create(dataset, options);
   ASSERT_TRUE(inOrder.ok()) << inOrder.status();
@@ -303,10 +308,10 @@ TEST(BatchesTest, EpochsCoverTheRowsAndDropTheRest) {
 }
 
 /// From the middle of an epoch, to that of another one.
-TEST(BatchesTest, BeginsAndEndsAtAnyBatch) {
+TEST_P(BatchStreamTest, BeginsAndEndsAtAnyBatch) {
   Dataset dataset = numbered(10);
-  auto all = BatchStream::create(dataset, batchesOf(3));
-  BatchStreamOptions options = batchesOf(3);
+  auto all = BatchStream::create(dataset, batchesOf(3, GetParam()));
+  BatchStreamOptions options = batchesOf(3, GetParam());
   options.begin = 2;
   options.end = 7;
   auto some = BatchStream::create(dataset, options);
@@ -348,14 +353,15 @@ TEST(BatchesTest, CopiesRowsOfAnySize) {
   }
 }
 
-TEST(BatchesTest, TooFewRowsForABatchAreAnError) {
+TEST_P(BatchStreamTest, TooFewRowsForABatchAreAnError) {
   Dataset dataset = numbered(10);
-  EXPECT_TRUE(BatchStream::create(dataset, batchesOf(10)).ok());
-  EXPECT_EQ(BatchStream::create(dataset, batchesOf(11)).status(),
+  EXPECT_TRUE(BatchStream::create(dataset, batchesOf(10, GetParam())).ok());
+  EXPECT_EQ(BatchStream::create(dataset, batchesOf(11, GetParam())).status(),
             absl::InvalidArgumentError(
                 "test.npz has 10 rows, fewer than the batch size 11"));
-  EXPECT_EQ(BatchStream::create(dataset, batchesOf(0)).status().code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(
+      BatchStream::create(dataset, batchesOf(0, GetParam())).status().code(),
+      absl::StatusCode::kInvalidArgument);
 }
 
 TEST(BatchesTest, PadsTheLastBatchWithItsLastRow) {
@@ -458,6 +464,13 @@ TEST(DatasetTest, FitsOrSaysWhyNot) {
       std::numeric_limits<float>::infinity();
   EXPECT_EQ(fit(infinite), "test.npz, array \"x\": row 17 holds inf, expected "
                            "finite numbers");
+}
+
+TEST(DatasetTest, WhatFitsStaysInItsMemory) {
+  Dataset dataset = numbered(20);
+  const std::byte *before = dataset.arrays.at("x").data.data();
+  EXPECT_EQ(fit(dataset), "");
+  EXPECT_EQ(dataset.arrays.at("x").data.data(), before);
 }
 
 TEST(DatasetTest, InputsWithoutRowsOfTheBatchAreWhole) {

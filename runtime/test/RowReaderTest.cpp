@@ -207,6 +207,7 @@ TEST(RowReaderTest, BatchesAreThoseOfADataSetInMemory) {
         options.shuffle = shuffle;
         options.begin = 1;
         options.taken = rows;
+        options.ahead = shuffle;
         auto expected = BatchStream::create(memory, options);
         auto actual = BatchStream::create(file, options);
         for (int step = 0; step < 8; ++step) {

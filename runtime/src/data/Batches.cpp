@@ -145,7 +145,7 @@ absl::Status shardc::rt::gatherBatch(const Dataset &dataset,
   };
   for (const auto &[name, array] : dataset.arrays) {
     if (dataset.whole.count(name) > 0) {
-      batch.arrays.emplace(name, array);
+      batch.arrays.try_emplace(name, array);
       continue;
     }
     HostArray &to = arrayOf(name, array.dtype, array.shape);

@@ -405,7 +405,10 @@ absl::StatusOr<std::unique_ptr<Executor>> shardc::rt::createCpuExecutor(
 }
 
 absl::Status CpuExecutor::initializeParameters() {
-  Initialization initialization(spec, options);
+  Initialization initialization(
+      spec, options, [&](int64_t tasks, absl::FunctionRef<void(int64_t)> task) {
+        context.workers().forEach(tasks, /*atOnce=*/1, task);
+      });
   for (size_t i = 0; i < spec.tensors.size(); ++i) {
     const TensorSpec &tensor = spec.tensors[i];
     if (tensor.role != Role::Parameter && tensor.role != Role::State)

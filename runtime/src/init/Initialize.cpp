@@ -80,6 +80,8 @@ static double normalQuantile(double p) {
 /// The value of the element with global index `index`.
 static double valueAt(const InitializerSpec &spec, uint64_t seed, uint64_t name,
                       uint64_t index) {
+  if (spec.kind == InitializerSpec::Kind::Constant)
+    return spec.a;
   using Philox = r123::Philox4x32;
   Philox::ctr_type counter = {
       {static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
@@ -148,6 +150,8 @@ absl::Status shardc::rt::initializeShard(
     return absl::OkStatus();
   uint64_t name = hashName(tensorName);
   int rank = globalShape.size();
+  // Row by row; of a scalar there is one.
+  int64_t rowSize = rank > 0 ? validShape[rank - 1] : 1;
   std::vector<int64_t> index(rank);
   for (;;) {
     uint64_t global = 0;
@@ -156,8 +160,9 @@ absl::Status shardc::rt::initializeShard(
       global = global * globalShape[dim] + start[dim] + index[dim];
       local = local * localShape[dim] + index[dim];
     }
-    store(dtype, valueAt(spec, seed, name, global), out, local);
-    int dim = rank - 1;
+    for (int64_t i = 0; i < rowSize; ++i)
+      store(dtype, valueAt(spec, seed, name, global + i), out, local + i);
+    int dim = rank - 2;
     while (dim >= 0 && ++index[dim] == validShape[dim])
       index[dim--] = 0;
     if (dim < 0)

@@ -44,19 +44,20 @@ shardc::rt::predict(Executor &executor, const Dataset &dataset,
   const std::vector<int64_t> order =
       orderOfRows(dataset.rows, /*seed=*/0, /*shuffle=*/false, /*epoch=*/0);
   const RowsOfBatch taken = rowsOf(executor);
+  Batch batch;
   for (int64_t begin = 0; begin < dataset.rows; begin += batchSize) {
     if (shouldStop && shouldStop())
       return absl::CancelledError("the prediction was stopped");
-    absl::StatusOr<Batch> batch =
-        gatherBatch(dataset, order, begin, batchSize, taken);
-    if (!batch.ok())
-      return batch.status();
-    absl::StatusOr<RunResult> result = executor.run("predict", batch->views());
+    if (absl::Status status =
+            gatherBatch(dataset, order, begin, batchSize, taken, batch);
+        !status.ok())
+      return status;
+    absl::StatusOr<RunResult> result = executor.run("predict", batch.views());
     if (!result.ok())
       return result.status();
     std::memcpy(outputs.data.data() + begin * rowBytes,
                 result->find("prediction")->data.data(),
-                batch->validRows * rowBytes);
+                batch.validRows * rowBytes);
   }
   // NumPy has no bf16; f32 holds it exactly.
   if (outputs.dtype == DType::BF16)

@@ -235,6 +235,15 @@ static absl::Status checkStart(const Dataset &dataset, int64_t batchSize,
   return absl::OkStatus();
 }
 
+/// Bytes of `rows` rows in memory.
+static int64_t bytesOfRows(const Dataset &dataset, int64_t rows) {
+  int64_t bytes = 0;
+  for (const auto &[name, array] : dataset.arrays)
+    if (dataset.whole.count(name) == 0)
+      bytes += array.data.size() / dataset.rows * rows;
+  return bytes;
+}
+
 /// The number of the last step.
 static int64_t lastStep(const TrainOptions &options, int64_t stepsPerEpoch) {
   if (options.epochs <= 0 && options.steps > 0)
@@ -263,8 +272,11 @@ absl::StatusOr<TrainSummary> shardc::rt::train(Executor &executor,
   stream.shuffle = options.shuffle;
   stream.begin = options.start.steps;
   stream.end = lastStep(options, *stepsPerEpoch);
-  // Otherwise a thread would take a worker's core.
-  stream.ahead = !dataset.inFile.empty() || executor.maxInFlight() > 1;
+  // On CPUs a thread takes a worker's core, and longer to come and go than to
+  // copy a small batch.
+  constexpr int64_t small = 256 << 10;
+  stream.ahead = executor.maxInFlight() > 1 || !dataset.inFile.empty() ||
+                 bytesOfRows(dataset, batchSize) > small;
   stream.taken = options.wholeBatches ? RowsOfBatch() : rowsOf(executor);
   stream.trace = options.trace;
   absl::StatusOr<std::unique_ptr<BatchStream>> batches =
