@@ -146,6 +146,16 @@ TEST(GatheredFactorsTest, NoPieceIsEmpty) {
   EXPECT_EQ(narrow.factor(), nullptr);
 }
 
+/// Of a dimension that one device has all of, others have nothing.
+TEST(GatheredFactorsTest, OnePieceIsAWhole) {
+  const std::string plan = makeGatherPlan(2, {8, 1, 64, false, false, 1});
+  Loaded loaded(plan);
+  ASSERT_NE(loaded.factor(), nullptr);
+  EXPECT_EQ(loaded.factor()->numPieces, 1);
+  EXPECT_TRUE(loaded.factor()->pieces.isWhole());
+  expectBitsAndBytesOfACopy(plan, 2);
+}
+
 /// What a program does besides, so that the copy has to stay.
 struct Use {
   const char *name;

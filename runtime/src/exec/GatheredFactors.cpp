@@ -60,7 +60,7 @@ void GatheredFactors::add(const ProgramUses &uses, uint32_t start,
   // The last shards may be empty.
   factor.numPieces = (gathered.size + shard.size - 1) / shard.size;
   factor.bytesOfPiece = from.bytes;
-  bool areAdjacent = factor.pieces.areRows;
+  bool areAdjacent = factor.pieces.areRows || factor.numPieces == 1;
   std::vector<std::vector<void *>> lists;
   for (const std::vector<int64_t> &group :
        buffers->devices().plan.mesh.groups(gather.axes)) {
@@ -93,6 +93,9 @@ bool GatheredFactors::canRead(uint32_t command, uint32_t buffer) const {
   if (!gemm || gemm->batch != 1 || program.typesOf(*gemm).factors != DType::F32)
     return false;
   const bool isA = gemm->a == buffer, isB = gemm->b == buffer;
+  // Both may divide its elements into rows of their own.
+  if (isA && isB)
+    return false;
   if (gemm->bias == static_cast<int32_t>(buffer) || gemm->c == buffer ||
       (gemm->columnSums >= 0 && (gemm->columnSumsOf == Summed::A ? isA : isB)))
     return false;
