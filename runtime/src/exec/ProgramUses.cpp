@@ -11,6 +11,37 @@
 
 using namespace shardc::rt;
 
+ProgramUses::ProgramUses(const ProgramBuffers &own)
+    : buffers(&own), uses(usesOf(own.program())) {
+  const ProgramSpec &program = buffers->program();
+  const uint32_t numCommands = program.commands.size();
+  readers.resize(program.buffers.size());
+  written.resize(numCommands);
+  for (uint32_t i = 0; i < numCommands; ++i) {
+    ends.push_back(i);
+    loopBegins.push_back(i);
+    loopEnds.push_back(i);
+  }
+  for (uint32_t i = 0; i < numCommands; ++i) {
+    const Command &command = program.commands[i];
+    if (auto *wait = std::get_if<CollectiveWaitCommand>(&command.operation))
+      ends[wait->start] = i;
+    if (auto *loop = std::get_if<LoopCommand>(&command.operation))
+      for (uint32_t j = i + 1; j <= i + loop->commands; ++j) {
+        loopBegins[j] = i;
+        loopEnds[j] = i + loop->commands;
+      }
+    for (const Operand &operand : operandsOf(program, command))
+      if (operand.isWrite)
+        written[i].push_back(operand.buffer);
+      else if (std::vector<uint32_t> &of = readers[operand.buffer];
+               of.empty() || of.back() != i)
+        of.push_back(i);
+  }
+  for (uint32_t buffer = 0; buffer < program.buffers.size(); ++buffer)
+    hulls.push_back(bytesOfAll(buffer));
+}
+
 bool ProgramUses::isOwnValue(uint32_t buffer) const {
   const ProgramSpec &program = buffers->program();
   const ArenaLayout &layout = buffers->devices().layout;
@@ -24,32 +55,13 @@ bool ProgramUses::isOwnValue(uint32_t buffer) const {
 }
 
 ProgramUses::Reads ProgramUses::readsOf(uint32_t buffer, uint32_t from) const {
-  const ProgramSpec &program = buffers->program();
   Reads reads;
-  uint32_t loop = 0, loopEnd = 0;
-  for (uint32_t i = 0; i < program.commands.size(); ++i) {
-    const Command &command = program.commands[i];
-    if (auto *of = std::get_if<LoopCommand>(&command.operation)) {
-      loop = i;
-      loopEnd = i + 1 + of->commands;
-    }
-    auto isRead = [&](const Operand &operand) {
-      return operand.buffer == buffer && !operand.isWrite;
-    };
-    if (absl::c_none_of(operandsOf(program, command), isRead))
-      continue;
-    reads.commands.push_back(i);
-    // Collectives read until their wait.
-    uint32_t end = i;
-    for (uint32_t j = i + 1; j < program.commands.size(); ++j)
-      if (auto *wait = std::get_if<CollectiveWaitCommand>(
-              &program.commands[j].operation);
-          wait && wait->start == i)
-        end = j;
+  reads.commands = readers[buffer];
+  for (uint32_t command : reads.commands) {
+    reads.last = std::max(reads.last, ends[command]);
     // All runs of a loop behind the write.
-    if (i < loopEnd && from < loop)
-      end = std::max(end, loopEnd - 1);
-    reads.last = std::max(reads.last, end);
+    if (from < loopBegins[command])
+      reads.last = std::max(reads.last, loopEnds[command]);
   }
   return reads;
 }
@@ -64,23 +76,18 @@ ByteRange ProgramUses::bytesOfAll(uint32_t buffer) const {
     const ByteRange bytes{begin, begin + size};
     all = all ? hull(*all, bytes) : bytes;
   }
-  return *all;
+  return all.value_or(ByteRange{0, 0});
 }
 
 bool ProgramUses::isWritten(uint32_t buffer, uint32_t from, uint32_t to) const {
-  const ProgramSpec &program = buffers->program();
   const ArenaLayout &layout = buffers->devices().layout;
   const uint32_t set = layout.aliasSetOf(buffers->number, buffer);
-  const ByteRange bytes = bytesOfAll(buffer);
   for (uint32_t i = from; i <= to; ++i)
-    for (const Operand &operand : operandsOf(program, program.commands[i])) {
-      if (!operand.isWrite)
-        continue;
+    for (uint32_t other : written[i]) {
       // Buffers of one alias set have the same distance on all devices.
-      const bool isSameSet =
-          layout.aliasSetOf(buffers->number, operand.buffer) == set;
-      if (isSameSet ? overlap(uses[operand.buffer].bytes, uses[buffer].bytes)
-                    : overlap(bytesOfAll(operand.buffer), bytes))
+      const bool isSameSet = layout.aliasSetOf(buffers->number, other) == set;
+      if (isSameSet ? overlap(uses[other].bytes, uses[buffer].bytes)
+                    : overlap(hulls[other], hulls[buffer]))
         return true;
     }
   return false;

@@ -18,8 +18,7 @@ namespace shardc::rt {
 /// what it is made of.
 class ProgramUses {
 public:
-  explicit ProgramUses(const ProgramBuffers &buffers)
-      : buffers(&buffers), uses(usesOf(buffers.program())) {}
+  explicit ProgramUses(const ProgramBuffers &buffers);
 
   /// Whether one command writes a buffer of one place for all runs of loops,
   /// and nobody else: neither another buffer nor a tensor has the same value,
@@ -43,6 +42,18 @@ private:
 
   const ProgramBuffers *buffers;
   std::vector<BufferUse> uses;
+  /// The commands that read a buffer, in order, each once.
+  std::vector<std::vector<uint32_t>> readers;
+  /// The buffers that a command writes.
+  std::vector<std::vector<uint32_t>> written;
+  /// Of a buffer, the hull of its bytes on all devices, in all runs.
+  std::vector<ByteRange> hulls;
+  /// Of a command, the last one of the loop around it, or itself; and the first
+  /// one of that loop, or itself.
+  std::vector<uint32_t> loopEnds, loopBegins;
+  /// Of a command, the one behind which its operands are read no more: the wait
+  /// of a collective, or itself.
+  std::vector<uint32_t> ends;
 };
 
 } // namespace shardc::rt
