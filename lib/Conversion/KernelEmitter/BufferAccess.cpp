@@ -177,10 +177,13 @@ Value BufferAccess::loadLinear(Value tensor, Value linear, int64_t stride,
       loc, VectorMath::getTypeLike(builder.getF32Type(), value), bits);
 }
 
-/// The places of lanes behind the one of `index` without offsets, in elements
-/// of a tensor of that shape.
-static SmallVector<int64_t>
-getLaneOffsets(ArrayRef<int64_t> shape, ArrayRef<Index> index, int64_t lanes) {
+/// The places of active lanes behind the one of `index` without offsets, in
+/// elements of a tensor of that shape.
+static SmallVector<int64_t> getLaneOffsets(ArrayRef<int64_t> shape,
+                                           ArrayRef<Index> index) {
+  int64_t lanes = 0;
+  for (const Index &place : index)
+    lanes = std::max(lanes, place.lanes);
   SmallVector<int64_t> offsets(lanes, 0);
   int64_t stride = 1;
   for (int64_t dim = shape.size() - 1; dim >= 0; --dim) {
@@ -193,7 +196,9 @@ getLaneOffsets(ArrayRef<int64_t> shape, ArrayRef<Index> index, int64_t lanes) {
 
 Value BufferAccess::loadSpread(Value tensor, ArrayRef<Index> index) {
   ArrayRef<int64_t> shape = getTensorShape(tensor);
-  SmallVector<int64_t> offsets = getLaneOffsets(shape, index, math.numLanes);
+  SmallVector<int64_t> offsets = getLaneOffsets(shape, index);
+  // Lanes behind the active ones read what exists.
+  offsets.resize(math.numLanes, offsets.back());
   Value linear = loops.constantI64(0);
   int64_t stride = 1;
   for (int64_t dim = shape.size() - 1; dim >= 0; --dim) {
@@ -331,8 +336,8 @@ void BufferAccess::store(Value pointer, Value tensor, ArrayRef<Index> fullIndex,
   }
   unsigned alignment = memoryType.getIntOrFloatBitWidth() / 8;
   if (isSpread) {
-    SmallVector<int64_t> offsets = getLaneOffsets(shape, index, lanes);
-    assert(lanes == math.numLanes && offsets.back() - offsets[0] == lanes - 1 &&
+    SmallVector<int64_t> offsets = getLaneOffsets(shape, index);
+    assert(offsets.back() - offsets[0] == lanes - 1 &&
            "lanes over two dimensions are stored side by side");
     linear = math.add(linear ? linear : loops.constantI64(0),
                       loops.constantI64(offsets[0]));

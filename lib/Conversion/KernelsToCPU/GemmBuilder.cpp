@@ -218,62 +218,92 @@ void GemmBuilder::buildPanel(const Index &batch, const Index &column,
   // The last of an odd number of columns has a zero beside it.
   if (gemm.n > 1 && (gemm.rhs.free != 1 || (plan.hasPairs && gemm.n % 2 != 0)))
     packed = packPanel(batch, column, columns);
-  int64_t rows = plan.tileRows;
-  int64_t tiles = (gemm.m - plan.lastRows) / rows;
-  int64_t chains = plan.hasPairs ? 1 : getGemmChains(gemm, rows);
+  if (plan.hasPairs)
+    buildRowsOfPairs(batch, range, packed);
+  else
+    buildWholeTiles(batch, column, columns, range, packed);
+  if (plan.lastRows == 0)
+    return;
+  if (!range.low)
+    return buildLastRows(batch, column, columns, packed);
+  // They are all of the last unit.
+  Value isLast = math.compareInt(arith::CmpIPredicate::eq, range.high,
+                                 loops.constantI64(plan.units));
+  loops.buildIf(isLast, [&] { buildLastRows(batch, column, columns, packed); });
+}
+
+void GemmBuilder::buildWholeTiles(const Index &batch, const Index &column,
+                                  int64_t columns, UnitRange range,
+                                  Value packed) {
+  const int64_t rows = plan.tileRows, tiles = plan.gemm.m / rows;
   auto buildTileAt = [&](Index tile, ValueRange) {
-    Index row = loops.mulIndex(tile, rows);
-    if (plan.hasPairs)
-      buildPairs(batch, row, packed);
-    else
-      buildTile(batch, row, rows, chains, column, columns, packed);
+    buildTile(batch, loops.mulIndex(tile, rows), rows,
+              getGemmChains(plan.gemm, rows), column, columns, packed);
     return SmallVector<Value>();
   };
-  int64_t units = (gemm.m + rows - 1) / rows;
   if (!range.low) {
     loops.buildCountedLoop(tiles, {}, buildTileAt);
-    for (int64_t unit = tiles; unit < units; ++unit)
-      buildLastRows(batch, unit, column, columns, packed);
     return;
   }
-  Value full = loops.constantI64(tiles);
-  Value high = builder.create<arith::MinSIOp>(loc, range.high, full);
+  Value high =
+      builder.create<arith::MinSIOp>(loc, range.high, loops.constantI64(tiles));
   loops.buildLoop(range.low, high, 1, {}, buildTileAt);
-  for (int64_t unit = tiles; unit < units; ++unit) {
-    Value place = loops.constantI64(unit);
-    Value isBegun =
-        math.compareInt(arith::CmpIPredicate::sle, range.low, place);
-    Value isOpen =
-        math.compareInt(arith::CmpIPredicate::sgt, range.high, place);
-    loops.buildIf(builder.create<arith::AndIOp>(loc, isBegun, isOpen),
-                  [&] { buildLastRows(batch, unit, column, columns, packed); });
-  }
 }
 
-void GemmBuilder::buildLastRows(const Index &batch, int64_t unit,
-                                const Index &column, int64_t columns,
-                                Value packed) {
+void GemmBuilder::buildLastRows(const Index &batch, const Index &column,
+                                int64_t columns, Value packed) {
   const GemmView &gemm = plan.gemm;
-  // Registers hold so many rows.
-  constexpr int64_t most = 8;
-  const int64_t end = std::min(gemm.m, (unit + 1) * plan.tileRows);
-  const int64_t last = gemm.m - plan.lastRows;
-  for (int64_t row = unit * plan.tileRows, next; row < end; row = next) {
-    next = row < last ? std::min({end, last, row + most}) : end;
-    int64_t chains = row < last ? 1 : getGemmChains(gemm, plan.lastRows);
-    buildTile(batch, loops.makeIndex(loops.constantI64(row)), next - row,
-              chains, column, columns, packed);
-  }
+  Index row = loops.makeIndex(loops.constantI64(gemm.m - plan.lastRows));
+  buildTile(batch, row, plan.lastRows, getGemmChains(gemm, plan.lastRows),
+            column, columns, packed);
 }
 
-SmallVector<Value> GemmBuilder::joinPairs(ArrayRef<Value> sums) {
+void GemmBuilder::buildRowsOfPairs(const Index &batch, UnitRange range,
+                                   Value packed) {
+  // The last rows have chains of their own.
+  const int64_t rows = plan.gemm.m - plan.lastRows;
+  int64_t perRange = rows;
+  Value begin = loops.constantI64(0), end = loops.constantI64(rows);
+  if (range.low) {
+    perRange = plan.unitsPerIteration * plan.unitRows;
+    Value perUnit = loops.constantI64(plan.unitRows);
+    begin = math.mul(range.low, perUnit);
+    end = math.min(math.mul(range.high, perUnit), end);
+  }
+  // Steps of so many rows, as many as there are; the rest has smaller ones.
+  auto buildSteps = [&](int64_t step, llvm::function_ref<void(Index)> body) {
+    const bool hasRest = perRange % step != 0 || rows % step != 0;
+    Value stop = end;
+    if (hasRest)
+      stop = math.sub(end,
+                      builder.create<arith::RemUIOp>(loc, math.sub(end, begin),
+                                                     loops.constantI64(step)));
+    loops.buildLoop(begin, stop, step, {}, [&](Index row, ValueRange) {
+      body(row);
+      return SmallVector<Value>();
+    });
+    begin = stop;
+    return hasRest;
+  };
+  bool hasRest = true;
+  for (int64_t step = plan.tileRows; hasRest && step >= rowsOfPairs; step /= 2)
+    hasRest = buildSteps(
+        step, [&](Index row) { buildPairs(batch, row, step, packed); });
+  if (hasRest)
+    buildSteps(1, [&](Index row) {
+      buildTile(batch, row, 1, /*chains=*/1, Index(), plan.gemm.n, packed);
+    });
+}
+
+SmallVector<Value> GemmBuilder::joinPairs(ArrayRef<Value> sums, int64_t rows) {
   const int64_t columns = plan.gemm.n, pairs = (columns + 1) / 2;
   SmallVector<Value> joined;
-  for (int64_t start = 0; start < plan.tileRows * columns; start += numLanes) {
+  for (int64_t start = 0; start < rows * columns; start += numLanes) {
     // The sums that hold the vector's elements, and where.
     SmallVector<std::pair<int64_t, int64_t>> places;
     llvm::SmallSetVector<int64_t, 4> sources;
-    for (int64_t place = start; place < start + numLanes; ++place) {
+    for (int64_t lane = 0; lane < numLanes; ++lane) {
+      int64_t place = std::min(start + lane, rows * columns - 1);
       int64_t row = place / columns, column = place % columns;
       int64_t source = row / rowsOfPairs * pairs + column / 2;
       places.push_back(
@@ -298,7 +328,7 @@ SmallVector<Value> GemmBuilder::joinPairs(ArrayRef<Value> sums) {
   return joined;
 }
 
-void GemmBuilder::buildPairs(const Index &batch, const Index &row,
+void GemmBuilder::buildPairs(const Index &batch, const Index &row, int64_t rows,
                              Value packed) {
   const GemmView &gemm = plan.gemm;
   DotGeneralOp dot = nest.dot;
@@ -350,9 +380,9 @@ void GemmBuilder::buildPairs(const Index &batch, const Index &row,
   // Adds terms k + skipped to k + 4.
   auto addTerms = [&](const Index &k, int64_t skipped,
                       MutableArrayRef<Value> sums) {
-    SmallVector<std::pair<Value, Value>> rows;
-    for (int64_t first = 0; first < plan.tileRows; first += rowsOfPairs)
-      rows.push_back({loadRows(first, 0, k), loadRows(first, 1, k)});
+    SmallVector<std::pair<Value, Value>> groups;
+    for (int64_t first = 0; first < rows; first += rowsOfPairs)
+      groups.push_back({loadRows(first, 0, k), loadRows(first, 1, k)});
     for (int64_t term = skipped; term < terms; ++term) {
       SmallVector<Value> columns;
       for (int64_t pair = 0; pair < pairs; ++pair)
@@ -362,7 +392,7 @@ void GemmBuilder::buildPairs(const Index &batch, const Index &row,
         for (int64_t source : {int64_t(0), numLanes})
           lanes.append(2, source + half + term);
       auto sum = sums.begin();
-      for (auto [first, second] : rows) {
+      for (auto [first, second] : groups) {
         Value factor =
             builder.create<vector::ShuffleOp>(loc, first, second, lanes);
         for (Value column : columns) {
@@ -372,7 +402,7 @@ void GemmBuilder::buildPairs(const Index &batch, const Index &row,
       }
     }
   };
-  SmallVector<Value> sums(plan.tileRows / rowsOfPairs * pairs,
+  SmallVector<Value> sums(rows / rowsOfPairs * pairs,
                           math.splat(math.constant(type, 0.0)));
   sums = loops.buildCountedLoop(
       gemm.k / terms, sums, [&](Index step, ValueRange carried) {
@@ -383,17 +413,18 @@ void GemmBuilder::buildPairs(const Index &batch, const Index &row,
   if (int64_t rest = gemm.k % terms)
     addTerms(loops.constantIndex(gemm.k - terms), terms - rest, sums);
 
-  for (auto [number, vector] : llvm::enumerate(joinPairs(sums))) {
-    Index rows = row, columns;
-    for (Index *index : {&rows, &columns}) {
+  for (auto [number, vector] : llvm::enumerate(joinPairs(sums, rows))) {
+    const int64_t start = number * numLanes;
+    Index lanesOfRows = row, lanesOfColumns;
+    for (Index *index : {&lanesOfRows, &lanesOfColumns}) {
       if (!index->value)
         index->value = loops.constantI64(0);
-      index->lanes = numLanes;
-      index->start = number * numLanes;
+      index->lanes = std::min(numLanes, rows * gemm.n - start);
+      index->start = start;
     }
-    rows.repeat = columns.period = gemm.n;
-    columns.start %= gemm.n;
-    IndexList index = getIndex(batch, rows, columns);
+    lanesOfRows.repeat = lanesOfColumns.period = gemm.n;
+    lanesOfColumns.start %= gemm.n;
+    IndexList index = getIndex(batch, lanesOfRows, lanesOfColumns);
     emitter.preset(dot.getResult(), index, vector);
     storeFull(index);
   }

@@ -36,18 +36,26 @@ private:
   void buildColumns(UnitRange range);
   void buildPanel(const Index &batch, const Index &column, int64_t columns,
                   UnitRange range);
-  /// The rows behind whole tiles, of `unit` and beyond.
-  void buildLastRows(const Index &batch, int64_t unit, const Index &column,
-                     int64_t columns, mlir::Value packed);
+  void buildWholeTiles(const Index &batch, const Index &column, int64_t columns,
+                       UnitRange range, mlir::Value packed);
+  /// The rows of units with lanes over pairs of columns: tiles, behind the last
+  /// whole one of the range half a tile, down to four rows, then single rows.
+  void buildRowsOfPairs(const Index &batch, UnitRange range,
+                        mlir::Value packed);
+  /// The rows behind whole tiles, whose elements have chains of their own.
+  void buildLastRows(const Index &batch, const Index &column, int64_t columns,
+                     mlir::Value packed);
   /// Each element adds up in `chains` chains.
   void buildTile(const Index &batch, const Index &row, int64_t rows,
                  int64_t chains, const Index &column, int64_t columns,
                  mlir::Value packed);
-  /// A tile with lanes over pairs of columns of four rows.
-  void buildPairs(const Index &batch, const Index &row, mlir::Value packed);
+  /// A tile of `rows`, a multiple of four, with lanes over pairs of columns.
+  void buildPairs(const Index &batch, const Index &row, int64_t rows,
+                  mlir::Value packed);
   /// Sums of pairs, those of a group of rows behind one another, as vectors of
-  /// the result in row-major order.
-  llvm::SmallVector<mlir::Value> joinPairs(llvm::ArrayRef<mlir::Value> sums);
+  /// the result in row-major order, of which the last may have lanes beyond it.
+  llvm::SmallVector<mlir::Value> joinPairs(llvm::ArrayRef<mlir::Value> sums,
+                                           int64_t rows);
   /// With lanes over the contraction.
   void buildInnerProducts(UnitRange range);
   /// Copies a panel of columns of the second factor to the stack, as vectors of

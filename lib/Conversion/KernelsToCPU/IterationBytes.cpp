@@ -115,7 +115,7 @@ static int64_t getRowsPerIteration(const NestPlan &plan) {
       return 0;
     return ofUnits(1, plan.isInnerProduct ? 1
                       : plan.isSwapped    ? columnBlock
-                                          : plan.tileRows);
+                                          : plan.unitRows);
   }
   return 0;
 }

@@ -14,6 +14,8 @@ static constexpr int64_t workPerIteration = 1 << 16;
 /// The part of it from which on a nest has two iterations: where another worker
 /// has the other half of the rows, there is no barrier.
 static constexpr double worthSharing = 0.25;
+/// Rows of a register tile, of one vector or of two.
+static constexpr int64_t mostRowsOfVector = 10, mostRowsOfTwo = 6;
 /// Columns of a GEMM of pairs: with four pairs, sums and rows do not fit into
 /// the registers of AVX2. Measured: seven and eight columns lose a fifth.
 static constexpr int64_t mostColumnsOfPairs = 6;
@@ -110,6 +112,9 @@ static void planPairs(NestPlan &plan, int64_t rowDims) {
   plan.tileRows = rows;
   if (getGemmChains(gemm, plan.lastRows) == 1)
     plan.lastRows = 0;
+  // A unit is no tile: it ends where one of wider GEMMs does, the neighbours.
+  if (plan.lastRows == 0)
+    plan.unitRows = getTileRows(gemm.m, mostRowsOfTwo);
 }
 
 /// Plans a Gemm nest; returns false if it has no matrix view that suits.
@@ -154,8 +159,9 @@ static bool planGemm(NestPlan &plan, int64_t mostLanes) {
   if (gemm.n > baseLanes && !isWide)
     plan.numLanes = mostLanes;
   int64_t vectors = gemm.n > baseLanes ? 2 : 1;
-  int64_t mostRows = (vectors == 2 ? 6 : 10) / (isWide ? 2 : 1);
-  plan.tileRows = getTileRows(gemm.m, mostRows);
+  int64_t mostRows =
+      (vectors == 2 ? mostRowsOfTwo : mostRowsOfVector) / (isWide ? 2 : 1);
+  plan.tileRows = plan.unitRows = getTileRows(gemm.m, mostRows);
   plan.lastRows = gemm.m % plan.tileRows;
   if (!isWide)
     planPairs(plan, rowDims);
@@ -166,8 +172,8 @@ static bool planGemm(NestPlan &plan, int64_t mostLanes) {
     plan.units = (gemm.n + columnBlock - 1) / columnBlock;
     divide(plan, gemm.m * std::min(gemm.n, columnBlock), gemm.k);
   } else {
-    plan.units = (gemm.m + plan.tileRows - 1) / plan.tileRows;
-    divide(plan, plan.tileRows * gemm.n, gemm.k);
+    plan.units = (gemm.m + plan.unitRows - 1) / plan.unitRows;
+    divide(plan, plan.unitRows * gemm.n, gemm.k);
   }
   return true;
 }

@@ -48,8 +48,8 @@ struct NestPlan {
   bool hasPairs = false;
   /// Lanes of its vectors.
   int64_t numLanes = baseLanes;
-  /// Rows of a register tile (Gemm).
-  int64_t tileRows = 1;
+  /// Rows of a register tile, and of a unit (Gemm).
+  int64_t tileRows = 1, unitRows = 1;
   /// Rows at the end whose elements have the chains of a tile of so many rows.
   int64_t lastRows = 0;
   /// Independent units, and how many of them make one iteration of the kernel.

@@ -219,7 +219,8 @@ TEST(KernelsTest, GemmsOfFewColumnsAddUpInOrder) {
   // 1021 rows are 102 tiles of ten and a row of four chains; 33 three of nine
   // and six rows of two.
   for (auto [m, lastRows, lastChains] :
-       {Case{64, 0, 1}, Case{1021, 1, 4}, Case{33, 6, 2}, Case{1000, 0, 1}})
+       {Case{64, 0, 1}, Case{1021, 1, 4}, Case{33, 6, 2}, Case{200, 0, 1},
+        Case{250, 0, 1}, Case{1000, 0, 1}})
     for (int64_t n : {2, 3, 4, 5, 6, 7})
       for (int64_t k : {4, 10, 19}) {
         std::string a = tensor({m, k}), b = tensor({k, n}), c = tensor({m, n});
@@ -247,6 +248,71 @@ TEST(KernelsTest, GemmsOfFewColumnsAddUpInOrder) {
                 << m << "x" << n << "x" << k << " row " << i;
           }
       }
+}
+
+/// What the epilogue of such a GEMM reads is at the places of its elements, in
+/// tiles, in groups of four rows behind them and in single rows.
+TEST(KernelsTest, GemmsOfFewColumnsHaveEpilogues) {
+  constexpr int64_t k = 10;
+  auto bitsOf = [](float value) { return llvm::bit_cast<uint32_t>(value); };
+  // All of one range, and two ranges that start within a tile.
+  for (int64_t m : {30, 31, 45, 4090})
+    for (int64_t n : {2, 3, 4, 5, 6}) {
+      std::string shape = std::to_string(m) + "x" + std::to_string(n);
+      std::string a = tensor({m, k}), b = tensor({k, n}), c = tensor({m, n});
+      std::string mask = "tensor<" + shape + "xi1>",
+                  half = "tensor<" + shape + "xbf16>", seed = "tensor<i32>",
+                  bias = tensor({n}), scale = tensor({m});
+      std::string gemm =
+          "%r = shardc.dot_general %a0, %a1 contracting = [1] x [0] : " + a +
+          ", " + b + " -> " + c + "\n";
+      std::string random = " = shardc.random_uniform %a";
+      std::string drawn = " stream = 3 : " + seed + " -> " + c + "\n";
+      Kernel plain = makeKernel({a, b}, c, gemm);
+      Kernel uniform = makeKernel({seed}, c, "%r" + random + "0" + drawn);
+      gemm[1] = '0';
+      Kernel kernel = makeKernel(
+          {a, b, mask, half, seed, bias, scale}, c,
+          gemm + "%1 = shardc.convert %a3 : " + half + " -> " + c +
+              "\n%2 = shardc.add %0, %1 : " + c + "\n%3" + random + "4" +
+              drawn + "%4 = shardc.add %2, %3 : " + c +
+              "\n%5 = shardc.broadcast %a5 dims = [1] : " + bias + " -> " + c +
+              "\n%6 = shardc.add %4, %5 : " + c +
+              "\n%7 = shardc.broadcast %a6 dims = [0] : " + scale + " -> " + c +
+              "\n%8 = shardc.mul %6, %7 : " + c +
+              "\n%r = shardc.select %a2, %8, %0 : " + mask + ", " + c + "\n");
+      std::vector<float> left = randomValues(m * k, 2);
+      std::vector<float> right = randomValues(k * n, 3);
+      std::vector<float> added = randomValues(m * n, 4);
+      std::vector<float> biases = randomValues(n, 5);
+      std::vector<float> scales = randomValues(m, 6);
+      std::vector<uint8_t> chosen(m * n);
+      std::vector<uint16_t> halves(m * n);
+      for (int64_t i = 0; i < m * n; ++i) {
+        chosen[i] = added[i] > 0;
+        halves[i] = bitsOf(added[i]) >> 16;
+        added[i] = llvm::bit_cast<float>(uint32_t(halves[i]) << 16);
+      }
+      int32_t step = 7;
+      std::vector<float> product(m * n), numbers(m * n), result(m * n + 8, 99);
+      plain.run({left.data(), right.data(), product.data()});
+      uniform.run({&step, numbers.data()});
+      kernel.run({left.data(), right.data(), chosen.data(), halves.data(),
+                  &step, biases.data(), scales.data(), result.data()});
+      for (int64_t i = 0; i < m * n; ++i) {
+        float expected = product[i];
+        if (chosen[i]) {
+          expected += added[i];
+          expected += numbers[i];
+          expected += biases[i % n];
+          expected *= scales[i / n];
+        }
+        ASSERT_EQ(result[i], expected)
+            << shape << " row " << i / n << " column " << i % n;
+      }
+      for (int64_t i = m * n; i < m * n + 8; ++i)
+        ASSERT_EQ(result[i], 99) << shape << " wrote behind the result";
+    }
 }
 
 struct Unary {
