@@ -319,6 +319,13 @@ private:
       if (machine.flopsPerSecond[number] == 0)
         return fields.fail(path, "expected none: the device has no FLOP/s of "
                                  "this type");
+      if (type != "bf16" && type != "f64" &&
+          number != static_cast<unsigned>(machine.f32MatmulType))
+        return fields.fail(
+            path,
+            "expected none: GEMMs of f32 compute in " +
+                getTypeNames()[static_cast<unsigned>(machine.f32MatmulType)] +
+                " ('f32_gemms')");
       if (machine.computer && type != "bf16")
         return fields.fail(path, "expected none: 'computer' has what vectors "
                                  "and factors take");
@@ -336,6 +343,8 @@ private:
           !read("columns", shortSides.columns) ||
           !read("terms", shortSides.terms))
         return false;
+      if (shortSides.isEmpty())
+        return fields.fail(path, "expected at least one side");
     }
     return true;
   }
@@ -349,6 +358,10 @@ private:
       return false;
     if (side.empty())
       return fields.fail(path, "expected at least one rate");
+    for (size_t i = 1; i < side.size(); ++i)
+      if (side[i].second < side[i - 1].second)
+        return fields.fail(path, "expected that more elements have no lower "
+                                 "rate");
     for (auto &[elements, rate] : side)
       rate = std::max(0.0, ofLarge / rate - 1);
     return true;

@@ -50,14 +50,19 @@ static double getExcess(const ShortSides::Side &side, double elements) {
   // Of each product of the other two sides; between two measured ones linear in
   // the logarithm.
   auto getCost = [](const auto &one) { return one.first * one.second; };
-  auto above =
+  auto found =
       find_if(side, [&](const auto &one) { return one.first >= elements; });
-  if (above == side.begin() || above == side.end())
-    return getCost(above == side.end() ? side.back() : side.front()) / elements;
-  const auto &below = *std::prev(above);
+  if (found == side.begin())
+    return getCost(*found) / elements;
+  const auto &below = *std::prev(found);
+  std::pair<double, double> above(ShortSides::usual, 0);
+  if (found != side.end())
+    above = *found;
+  else if (elements >= above.first)
+    return below.first < above.first ? 0 : getCost(below) / elements;
   double part =
-      std::log(elements / below.first) / std::log(above->first / below.first);
-  return ((1 - part) * getCost(below) + part * getCost(*above)) / elements;
+      std::log(elements / below.first) / std::log(above.first / below.first);
+  return ((1 - part) * getCost(below) + part * getCost(above)) / elements;
 }
 
 double ShortSides::getSlowdown(double ofRows, double ofColumns,
@@ -144,6 +149,15 @@ double ComputerRates::getMultiplyAdds(double rows, double columns, double terms,
                                     : partialVectorTerms);
   }
   return rows * perRow * vectorLanes;
+}
+
+double ComputerRates::getPairedMultiplyAdds(double rows, double columns,
+                                            double terms) const {
+  // Pairs of columns of four rows in 256 bits, on any CPU.
+  constexpr double rowsOfVector = 4;
+  double pairs = std::ceil(columns / 2);
+  return std::ceil(rows / rowsOfVector) *
+         (pairs * (terms + vectorTerms) + terms) * vectorLanes;
 }
 
 void Machine::shareAmong(int64_t devices) {

@@ -5,6 +5,7 @@
 #include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Analysis/KernelNest.h"
 #include "shardc/Analysis/LayoutAttributes.h"
+#include "shardc/Analysis/MemoryPlan.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
@@ -177,6 +178,9 @@ private:
       least =
           gemm.rows * computer.vectorLanes *
           (std::ceil(gemm.terms / computer.vectorLanes) + computer.vectorTerms);
+    else if (hasPairs(op, work))
+      least = std::min(least, computer.getPairedMultiplyAdds(
+                                  gemm.rows, gemm.columns, gemm.terms));
     return least * gemm.gemms * shardc::getComputeSeconds(machine, one) /
            machine.numSharing;
   }
@@ -256,6 +260,19 @@ private:
       runBlock(body, loop.getCount() - 1);
   }
 
+  /// A GEMM in a kernel has lanes over pairs of columns if it has few columns
+  /// and the terms of its rows lie side by side (KernelsToCPU/NestPlan).
+  static bool hasPairs(Operation *op, const OpWork &work) {
+    constexpr double mostColumns = 6, leastTerms = 4, mostTerms = 1024;
+    auto dot = dyn_cast<DotGeneralOp>(op);
+    if (!dot || work.computeType != ComputeType::F32 || work.columns < 2 ||
+        work.columns > mostColumns || work.terms < leastTerms ||
+        work.terms > mostTerms || work.rows < (work.columns <= 2 ? 16 : 8))
+      return false;
+    int64_t last = cast<RankedTensorType>(dot.getLhs().getType()).getRank() - 1;
+    return dot.getLhsContracting() == ArrayRef<int64_t>(last);
+  }
+
   /// The axes over which the results of a GEMM are added up in the GEMM: one
   /// reduction alone reads them.
   AxisSet getSummedAxes(Operation *op) const {
@@ -304,6 +321,7 @@ private:
       varies[result] |= axes;
     const double results = getCopies(axes);
     double flops = 0, compute = 0, reads = copies, work = 0, rights = 0;
+    bool isMeasured = false;
     op->walk([&](Operation *inner) {
       OpWork own = getArithmetic(inner);
       work += own.flops / 2;
@@ -320,7 +338,8 @@ private:
       if (auto argument = dyn_cast<BlockArgument>(right))
         if (argument.getOwner()->getParentOp() == op)
           right = op->getOperand(argument.getArgNumber());
-      if (!hasMeasuredSides(inner, own))
+      isMeasured |= hasMeasuredSides(inner, own);
+      if (!isMeasured)
         rights += std::min(copies, getCopies(getVaries(right))) *
                   getStridedBytes(inner->getOperand(1));
       reads = merged.gemms * copies / getCopies(axes);
@@ -352,6 +371,9 @@ private:
     if (flops > 0)
       memory = std::max(0.0, memory - all * computer.getSecondsPerByte(1));
     memory += beyond;
+    // A rate that has been measured is that of a GEMM with its accesses.
+    if (isMeasured)
+      memory = std::max(0.0, memory - compute);
     addSpan(compute * idle + computer.commandSeconds, memory * idle, 0, runs,
             flops, local);
   }
@@ -443,6 +465,70 @@ private:
                          bytes * (1 - 1 / computer.workers), seconds / bytes);
   }
 
+  /// What others read of a collective's result.
+  static Value getReadResult(Operation *op, unsigned number) {
+    Value result = op->getResult(number);
+    auto start = dyn_cast<CollectiveStartOp>(op->getParentOp());
+    return start ? start.getWait().getResult(
+                       result.use_begin()->getOperandNumber())
+                 : result;
+  }
+
+  /// Whether kernels read their shards of a sum in the sum, so that its
+  /// reduce-scatter copies nothing (runtime/src/exec/ScatteredSums).
+  bool isScatteredInPlace(Operation *op, unsigned number) const {
+    // Where shards are blocks of columns the GEMM stores as many at once.
+    constexpr int64_t columnsOfPanels = 32;
+    auto scatter = dyn_cast<ReduceScatterOp>(op);
+    Value sum = getRoot(op->getOperand(number));
+    if (!scatter || isPipeline || !sums.contains(sum))
+      return false;
+    auto shard = cast<RankedTensorType>(op->getResult(number).getType());
+    ArrayRef<int64_t> shape = shard.getShape();
+    int64_t dim = scatter.getDims()[number], rows = 1, bytes = 1;
+    for (auto [i, size] : llvm::enumerate(shape))
+      (static_cast<int64_t>(i) < dim ? rows : bytes) *= size;
+    auto gemm = sum.getDefiningOp<GemmOp>();
+    if (rows > 1 && (bytes % columnsOfPanels != 0 ||
+                     !getElementTypeOrSelf(gemm.getLhs().getType()).isF32()))
+      return false;
+    bytes *= rows * getElementBytes(shard.getElementType());
+    Value read = getReadResult(op, number);
+    if (bytes % bufferAlignment != 0 || read.use_empty())
+      return false;
+    Operation *last = nullptr;
+    for (Operation *user : read.getUsers()) {
+      if (!isa<KernelOp, CollectiveStartOp>(user) ||
+          user->getBlock() != read.getParentBlock())
+        return false;
+      if (!last || last->isBeforeInBlock(user))
+        last = user;
+    }
+    return !isWritten(sum, read.getDefiningOp(), last);
+  }
+
+  /// Whether an op behind `first` up to `last` has a result in the place of
+  /// `value`; false before places are planned.
+  bool isWritten(Value value, Operation *first, Operation *last) const {
+    auto place = places.find(value);
+    if (place == places.end())
+      return false;
+    const int64_t begin = place->second;
+    const auto end = begin + static_cast<int64_t>(getBytes(value));
+    for (Operation *op = first; op != last;) {
+      op = op->getNextNode();
+      auto offsets = op->getAttrOfType<DenseI64ArrayAttr>(offsetsAttrName);
+      if (!offsets)
+        continue;
+      for (auto [result, offset] :
+           llvm::zip(op->getResults(), offsets.asArrayRef()))
+        if (offset < end &&
+            begin < offset + static_cast<int64_t>(getBytes(result)))
+          return true;
+    }
+    return false;
+  }
+
   /// Whether GEMMs read the shards of an all-gather's result where they lie, so
   /// that it copies nothing (runtime/src/exec/GatheredFactors): they alone read
   /// it, and none of them is a sum over devices.
@@ -452,15 +538,11 @@ private:
     auto gather = dyn_cast<AllGatherOp>(op);
     if (!gather || isPipeline)
       return false;
-    Value read = op->getResult(number);
+    Value read = getReadResult(op, number);
     auto shard = cast<RankedTensorType>(op->getOperand(number).getType());
     if (!shard.getElementType().isF32() || shard.getRank() != 2 ||
         (gather.getDims()[number] == 1 && shard.getDimSize(1) < leastColumns))
       return false;
-    if (auto start = dyn_cast<CollectiveStartOp>(op->getParentOp())) {
-      unsigned yielded = read.use_begin()->getOperandNumber();
-      read = start.getWait().getResult(yielded);
-    }
     return !read.use_empty() &&
            llvm::all_of(read.getUses(), [&](OpOperand &use) {
              auto gemm = dyn_cast<GemmOp>(use.getOwner());
@@ -489,7 +571,7 @@ private:
       if (isa<AllReduceOp>(op) && isSummed) {
         aliases[result] = operand;
         seconds = std::max(seconds, computer.commandSeconds);
-      } else if (isReadInPlace(op, number)) {
+      } else if (isReadInPlace(op, number) || isScatteredInPlace(op, number)) {
         places[result] = getPlace(getRoot(operand));
       } else {
         seconds += seconds == 0 ? computer.commandSeconds : 0;

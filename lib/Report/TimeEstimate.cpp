@@ -129,7 +129,13 @@ double shardc::getComputeSeconds(const Machine &machine, const OpWork &work) {
 }
 
 double shardc::getMemorySeconds(const Machine &machine, const OpWork &work) {
-  return work.memoryBytes / machine.memoryBytesPerSecond;
+  double seconds = work.memoryBytes / machine.memoryBytesPerSecond;
+  // A rate that has been measured is that of a GEMM with its accesses: the
+  // larger of both times counts.
+  if (work.isGemm && work.terms > 0 &&
+      !machine.getShortSides(work.computeType).isEmpty())
+    seconds = std::max(0.0, seconds - getComputeSeconds(machine, work));
+  return seconds;
 }
 
 OpSeconds shardc::getOpSeconds(const Machine &machine, Operation *op,
@@ -259,19 +265,16 @@ private:
     if (seconds == 0)
       return start;
     // Virtual devices that share one computer move data with its cores.
-    const double hidden =
-        communication > 0 && !machine.isShared ? machine.overlap : 0;
-    double begin = start;
-    if (communication > 0)
-      begin = std::max(begin, linksFree);
-    if (hidden < 1)
-      begin = std::max(begin, computeFree);
+    const double byDevice =
+        communication > 0 && !machine.isShared ? 1 - machine.overlap : 1;
+    double begin = communication > 0 ? std::max(start, linksFree) : start;
+    // The device has a hand in this part: it waits for the device, and the
+    // device for it, as long as they would if it were all, times the part.
+    begin += byDevice * std::max(0.0, computeFree - begin);
     const double end = begin + seconds;
     if (communication > 0)
       linksFree = end;
-    // The device has a hand in the rest, and computes nothing meanwhile.
-    if (hidden < 1)
-      computeFree = begin + (1 - hidden) * seconds;
+    computeFree += byDevice * (std::max(0.0, begin - computeFree) + seconds);
     addSpan(end, seconds, communication > 0, runs, work);
     return end;
   }

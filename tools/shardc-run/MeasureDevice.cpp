@@ -49,7 +49,15 @@ void DeviceRates::write(Json &machine, double memoryBytes) const {
   Json device, gemms;
   // There are no GEMMs of f64; a vector holds half as many.
   device["flops_per_second"]["f64"] = rounded(f32() / 2);
-  for (const auto &[gemm, rate] : flops) {
+  // Other work on the computer lowers rates: no side has one below that of a
+  // shorter one, which comes before it.
+  double least = 0;
+  std::pair<DType, std::string> previous;
+  for (const auto &[gemm, measured] : flops) {
+    std::pair<DType, std::string> side(gemm.type, gemm.side);
+    least = side == previous ? std::max(least, measured) : measured;
+    previous = side;
+    const double rate = least;
     const char *type = gemm.type == DType::F32 ? "f32" : "bf16";
     if (gemm.side.empty())
       device["flops_per_second"][type] = rounded(rate);

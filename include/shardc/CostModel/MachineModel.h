@@ -68,6 +68,9 @@ struct ShortSides {
   /// FLOPs of a large GEMM one takes longer that is so short there alone.
   using Side = std::vector<std::pair<double, double>>;
   Side rows, columns, terms;
+  /// The elements of each side of a GEMM that is not short anywhere, and of the
+  /// other sides of those that have been measured.
+  static constexpr double usual = 1024;
 
   bool isEmpty() const {
     return rows.empty() && columns.empty() && terms.empty();
@@ -75,7 +78,7 @@ struct ShortSides {
   /// The time of a GEMM of `rows` by `columns` sums of `terms` products over
   /// that of its FLOPs, at least 1. What a short side costs is about the same
   /// for each product of the other two: it falls with the elements of the side,
-  /// and is added up over sides.
+  /// and is added up over sides. A side of `usual` elements costs nothing.
   double getSlowdown(double rows, double columns, double terms) const;
 };
 
@@ -135,6 +138,11 @@ struct ComputerRates {
   /// whole vector.
   double getMultiplyAdds(double rows, double columns, double terms,
                          bool storesPieces) const;
+  /// The same with lanes over pairs of columns of rows: a vector of a result
+  /// has two columns of four rows, and one shuffle,
+  /// which takes as long as a multiply-add, makes the factor of a term for all
+  /// pairs of these rows.
+  double getPairedMultiplyAdds(double rows, double columns, double terms) const;
 };
 
 /// A device and the links to its peers. All rates are of one device.

@@ -427,10 +427,12 @@ TEST(MachineFile, GemmsWithShortSidesAreSlower) {
   EXPECT_DOUBLE_EQ(sides.getSlowdown(large, large, large), 1);
   EXPECT_DOUBLE_EQ(sides.getSlowdown(16, large, large), 4);
   EXPECT_DOUBLE_EQ(sides.getSlowdown(4, large, large), 16);
-  // Half as many rows cost twice as much, but for the FLOPs; above all that
-  // have been measured it is 3·16 of each product of the other sides.
+  // Half as many rows cost twice as much, but for the FLOPs.
   EXPECT_DOUBLE_EQ(sides.getSlowdown(2, large, large), 31);
-  EXPECT_DOUBLE_EQ(sides.getSlowdown(32, large, large), 2.5);
+  // Between 3·16 for each product of the other sides, and nothing where large
+  // GEMMs have been measured: a sixth of the way in logarithms.
+  EXPECT_DOUBLE_EQ(sides.getSlowdown(32, large, large), 1 + 40 / 32.0);
+  EXPECT_DOUBLE_EQ(sides.getSlowdown(1024, 1024, 1024), 1);
   // Half way in logarithms, between 15·4 and 3·16.
   EXPECT_DOUBLE_EQ(sides.getSlowdown(8, large, large), 1 + 54 / 8.0);
   // Several sides add up; one that is faster than large GEMMs costs nothing.
@@ -439,6 +441,10 @@ TEST(MachineFile, GemmsWithShortSidesAreSlower) {
   EXPECT_DOUBLE_EQ(
       machine.getShortSides(ComputeType::F32).getSlowdown(2, large, large), 4);
   EXPECT_TRUE(machine.getShortSides(ComputeType::F64).isEmpty());
+  // Measured beyond the usual sides.
+  const ShortSides longer{{{8, 1}, {2048, 0.5}}, {}, {}};
+  EXPECT_DOUBLE_EQ(longer.getSlowdown(2048, large, large), 1.5);
+  EXPECT_DOUBLE_EQ(longer.getSlowdown(4096, large, large), 1.25);
 }
 
 TEST(MachineFile, SaysWhatIsWrongWithGemmsAndOverlap) {
@@ -460,6 +466,21 @@ TEST(MachineFile, SaysWhatIsWrongWithGemmsAndOverlap) {
               HasSubstr("expected each number of elements once"));
   EXPECT_THAT(with(R"("gemms": {"bf16": {"rows": {"8": 0}}})"),
               HasSubstr("gemms.bf16.rows.8: expected a number from 1 to"));
+  EXPECT_THAT(with(R"("gemms": {"bf16": {}})"),
+              HasSubstr("gemms.bf16: expected at least one side"));
+  EXPECT_THAT(
+      with(R"("gemms": {"bf16": {"rows": {"8": 2, "16": 3, "32": 1}}})"),
+      HasSubstr("gemms.bf16.rows: expected that more elements have no lower "
+                "rate"));
+  EXPECT_EQ(with(R"("gemms": {"bf16": {"rows": {"8": 2, "16": 2}}})"), "");
+  // Rates that no GEMM has.
+  EXPECT_THAT(with(R"("gemms": {"f32": {"rows": {"8": 1}}})"),
+              HasSubstr("gemms.f32: expected none: GEMMs of f32 compute in "
+                        "tf32 ('f32_gemms')"));
+  EXPECT_THAT(getError(replaced("\"tf32\",\n",
+                                "\"f32\", \"gemms\": {\"tf32\": {}},\n")),
+              HasSubstr("gemms.tf32: expected none: GEMMs of f32 compute in "
+                        "f32 ('f32_gemms')"));
   EXPECT_THAT(getError(R"({"device": "cpu", "gemms": {"tf32": {}}})"),
               HasSubstr("gemms.tf32: expected none: the device has no FLOP/s"));
   EXPECT_THAT(getError(computerWith("\"computer\"",
@@ -526,6 +547,18 @@ TEST(ComputerRates, VectorsOfAResultTakeTheirTime) {
   EXPECT_DOUBLE_EQ(rates.getMultiplyAdds(10, 3, 100, true), 10 * 104 * 8);
   rates.partialVectorTerms = 3;
   EXPECT_DOUBLE_EQ(rates.getMultiplyAdds(10, 3, 100, true), 10 * 103 * 8);
+}
+
+TEST(ComputerRates, PairsOfColumnsShareTheFactorOfRows) {
+  ComputerRates rates = *parse(computer).computer;
+  // Of four rows two pairs, of 10 terms and the 2 of a vector, and 10 shuffles.
+  EXPECT_DOUBLE_EQ(rates.getPairedMultiplyAdds(16, 4, 10),
+                   4 * (2 * 12 + 10) * 8);
+  EXPECT_DOUBLE_EQ(rates.getPairedMultiplyAdds(17, 3, 10),
+                   5 * (2 * 12 + 10) * 8);
+  // Eight columns have a vector in each row, and no shuffles.
+  EXPECT_GT(rates.getPairedMultiplyAdds(16, 8, 10),
+            rates.getMultiplyAdds(16, 8, 10, /*storesPieces=*/true));
 }
 
 TEST(MachineFile, NeedsALinkForEveryAxis) {

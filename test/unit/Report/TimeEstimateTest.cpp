@@ -95,15 +95,47 @@ TEST_F(TimeEstimateTest, DevicesHaveAHandInCollectives) {
   EXPECT_DOUBLE_EQ(estimate(step).overlappedSeconds, time.getSeconds());
 }
 
+TEST_F(TimeEstimateTest, OverlapHasNoThreshold) {
+  // Two all-reduces behind one another, the first behind an op, an op beside
+  // them and one behind them.
+  auto getSeconds = [&](double overlap) {
+    machine.overlap = overlap;
+    return estimate(R"(
+func.func @f(%x: tensor<4x8xf32>, %y: tensor<4x2xf32>)
+    -> (tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x8xf32>) {
+  %0 = shardc.exp %x : tensor<4x8xf32>
+  %1 = shardc.all_reduce sum %y over @mesh["data"] : (tensor<4x2xf32>) -> tensor<4x2xf32>
+  %2 = shardc.all_reduce sum %1 over @mesh["data"] : (tensor<4x2xf32>) -> tensor<4x2xf32>
+  %3 = shardc.exp %0 : tensor<4x8xf32>
+  %4 = shardc.exp %2 : tensor<4x2xf32>
+  return %1, %4, %3 : tensor<4x2xf32>, tensor<4x2xf32>, tensor<4x8xf32>
+})")
+        .overlappedSeconds;
+  };
+  constexpr double little = 1e-6;
+  for (double overlap : {0.0, 0.5, 1 - little}) {
+    EXPECT_NEAR(getSeconds(overlap), getSeconds(overlap + little), 1e-4);
+    EXPECT_GE(getSeconds(overlap), getSeconds(overlap + little));
+  }
+  EXPECT_LT(getSeconds(1), getSeconds(0.5));
+}
+
 TEST_F(TimeEstimateTest, ShortSidesTakeLonger) {
-  // 4 rows, 2 columns and 8 terms: a half, a quarter and an eighth longer.
+  // 4 rows, 2 columns and 8 terms: a half, 0.225 and 0.0875 longer, as a tenth
+  // and three of the way from 1 to 1024 cost nothing any more.
   ShortSides &sides =
       machine.shortSides[static_cast<unsigned>(machine.f32MatmulType)];
   sides.rows = {{4, 0.5}};
   sides.columns = {{1, 0.5}};
   sides.terms = {{1, 1}};
-  EXPECT_DOUBLE_EQ(estimate(step).computeSeconds,
-                   0.128 * (1 + 0.5 + 0.25 + 0.125) + 0.8 + 3.2);
+  const double gemm = 0.128 * (1 + 0.5 + 0.225 + 0.0875);
+  TimeEstimate time = estimate(step);
+  EXPECT_DOUBLE_EQ(time.computeSeconds, gemm + 0.8 + 3.2);
+  // GEMMs have been measured with their accesses: the larger time counts.
+  const double others = (4 * (8 + 8) + 4 * (32 + 32)) / 100.0;
+  EXPECT_DOUBLE_EQ(time.memorySeconds, 2.24 - gemm + others);
+  sides.rows = {{4, 50}};
+  EXPECT_DOUBLE_EQ(estimate(step).memorySeconds, others);
 }
 
 TEST_F(TimeEstimateTest, KernelsAreLookedInto) {
@@ -288,6 +320,34 @@ func.func @f(%x: tensor<4x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"d
   EXPECT_EQ(time.spans[0].gemmFlops, 2 * 4 * 8 * 6);
 }
 
+TEST_F(SharedTimeTest, KernelsOfFewColumnsHavePairs) {
+  auto getSeconds = [&](const char *terms, const char *columns, const char *lhs,
+                        const char *contracting) {
+    std::string x = std::string("tensor<") + lhs + "xf32>",
+                w = std::string("tensor<") + terms + "x" + columns + "xf32>",
+                y = std::string("tensor<16x") + columns + "xf32>";
+    return estimate("func.func @f(%x: " + x + ", %w: " + w + ") -> " + y +
+                    " {\n  %0 = shardc.kernel(%x, %w) : (" + x + ", " + w +
+                    ") -> " + y + " {\n  ^bb0(%a: " + x + ", %b: " + w +
+                    "):\n    %1 = shardc.dot_general %a, %b contracting = [" +
+                    contracting + "] x [0] : " + x + ", " + w + " -> " + y +
+                    "\n    shardc.yield %1 : " + y +
+                    "\n  }\n  return %0 : " + y + "\n}")
+        .computeSeconds;
+  };
+  machine.computer->vectorLanes = 8;
+  const double second = 2 * 8 * 2 / 10.0; // Of a vector; one worker computes.
+  // Of four rows two pairs of 5 terms and the 2 of a vector, and 5 shuffles.
+  EXPECT_DOUBLE_EQ(getSeconds("5", "4", "16x5", "1"),
+                   4 * (2 * 7 + 5) * second + 0.25);
+  EXPECT_DOUBLE_EQ(getSeconds("5", "3", "16x5", "1"),
+                   4 * (2 * 7 + 5) * second + 0.25);
+  // Too many columns, too few terms, or terms that do not lie side by side.
+  EXPECT_DOUBLE_EQ(getSeconds("5", "8", "16x5", "1"), 16 * 7 * second + 0.25);
+  EXPECT_DOUBLE_EQ(getSeconds("3", "4", "16x3", "1"), 16 * 5 * second + 0.25);
+  EXPECT_DOUBLE_EQ(getSeconds("5", "4", "5x16", "0"), 16 * 7 * second + 0.25);
+}
+
 TEST_F(SharedTimeTest, LibraryGemmsAreMergedAndSummed) {
   // One GEMM of 16 rows, and one of 16 terms, whose sum over devices is no work
   // for the all-reduce.
@@ -349,6 +409,87 @@ func.func @f(%x: tensor<4x8xf32>, %w: tensor<2x4xf32>
                    0.25 + 256 / 10.0);
 }
 
+TEST_F(SharedTimeTest, KernelsReadShardsOfSumsInPlace) {
+  machine.computer->memory = {{1, 10}};
+  // The gradient of each of four devices' rows, whose sum the GEMM is; `w` and
+  // the shards have `shape`, along `dim`.
+  auto getSeconds = [&](const std::string &shape, const std::string &dim,
+                        const char *offsets, const char *behind) {
+    const std::string axes = dim == "0" ? "{\"data\"}, {}" : "{}, {\"data\"}";
+    const std::string shard = "tensor<" + shape + "xf32>";
+    return estimate(
+               R"(
+func.func @f(%x: tensor<4x16xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"data"}, {}]>},
+             %y: tensor<4x128xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"data"}, {}]>},
+             %w: )" +
+               shard + " {shardc.sharding = #shardc.sharding<@mesh, [" + axes +
+               "]>}) -> " + shard + R"( {
+  %0 = shardc.gemm %x, %y transpose_lhs)" +
+               offsets +
+               R"( : tensor<4x16xf32>, tensor<4x128xf32> -> tensor<16x128xf32>
+  %1 = shardc.reduce_scatter sum %0 over @mesh["data"] dims = [)" +
+               dim + "] : (tensor<16x128xf32>) -> " + shard + behind + R"(
+  %2 = shardc.kernel(%w, %1) : ()" +
+               shard + ", " + shard + ") -> " + shard +
+               " {\n  ^bb0(%a: " + shard + ", %b: " + shard + R"():
+    %3 = shardc.sub %a, %b : )" +
+               shard + R"(
+    shardc.yield %3 : )" +
+               shard + R"(
+  }
+  return %2 : )" +
+               shard + "\n}")
+        .communicationSeconds;
+  };
+  // Blocks of rows, and of 32 columns.
+  EXPECT_EQ(getSeconds("4x128", "0", "", ""), 0);
+  EXPECT_EQ(getSeconds("16x32", "1", "", ""), 0);
+  // The place of the sum is written before its last reader has ended.
+  const char *zeros =
+      "\n  %z = shardc.zeros {shardc.offsets = array<i64: 4096>} : "
+      "tensor<16x128xf32>";
+  EXPECT_EQ(
+      getSeconds("4x128", "0", " {shardc.offsets = array<i64: 12288>}", zeros),
+      0);
+  EXPECT_DOUBLE_EQ(
+      getSeconds("4x128", "0", " {shardc.offsets = array<i64: 8192>}", zeros),
+      0.25 + 2 * 8192 / 10.0);
+}
+
+TEST_F(SharedTimeTest, ShardsOfSumsInPlacesOfTheirOwnAreCopied) {
+  machine.computer->memory = {{1, 10}};
+  auto getSeconds = [&](const char *shard, const char *sum,
+                        const char *reader) {
+    std::string text = R"(
+func.func @f(%x: tensor<4x16xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"data"}, {}]>},
+             %y: tensor<4xCOLUMNSxf32>, %s: tensor<16x16xf32>) -> SHARD {
+  %0 = shardc.gemm %x, %y transpose_lhs : tensor<4x16xf32>, tensor<4xCOLUMNSxf32> -> tensor<16xCOLUMNSxf32>
+  %1 = shardc.reduce_scatter sum %0 over @mesh["data"] dims = [1] : (tensor<16xCOLUMNSxf32>) -> SHARD
+  %2 = READER
+  return %2 : SHARD
+})";
+    for (auto [name, value] :
+         {std::pair("READER", reader), {"COLUMNS", sum}, {"SHARD", shard}})
+      for (size_t at; (at = text.find(name)) != std::string::npos;)
+        text.replace(at, strlen(name), value);
+    return estimate(text).communicationSeconds;
+  };
+  const char *kernel = R"(shardc.kernel(%1) : (SHARD) -> SHARD {
+  ^bb0(%a: SHARD):
+    %3 = shardc.exp %a : SHARD
+    shardc.yield %3 : SHARD
+  })";
+  EXPECT_EQ(getSeconds("tensor<16x32xf32>", "128", kernel), 0);
+  // Half a panel of columns.
+  EXPECT_DOUBLE_EQ(getSeconds("tensor<16x16xf32>", "64", kernel),
+                   0.25 + 2 * 16 * 64 * 4 / 10.0);
+  // A GEMM reads the shard.
+  EXPECT_DOUBLE_EQ(
+      getSeconds("tensor<16x32xf32>", "128",
+                 "shardc.gemm %s, %1 : tensor<16x16xf32>, SHARD -> SHARD"),
+      0.25 + 2 * 16 * 128 * 4 / 10.0);
+}
+
 TEST_F(SharedTimeTest, CollectivesTakeAsLongAsMeasured) {
   machine.computer->memory = {{1, 10}};
   auto &times =
@@ -377,16 +518,23 @@ TEST_F(SharedTimeTest, LibraryGemmsOfBf16TakeAsLongAsMeasured) {
   machine.flopsPerSecond[static_cast<unsigned>(ComputeType::BF16)] = 50;
   ShortSides &sides =
       machine.shortSides[static_cast<unsigned>(ComputeType::BF16)];
-  sides.rows = {{8, 1}};
+  sides.rows = {{16, 1}};
   sides.columns = {{8, 0.5}};
-  EXPECT_DOUBLE_EQ(estimate(R"(
+  const char *bf16Gemm = R"(
 func.func @f(%x: tensor<4x8xbf16> {shardc.sharding = #shardc.sharding<@mesh, [{"data"}, {}]>},
              %w: tensor<8x4xbf16>) -> tensor<4x4xbf16> {
   %0 = shardc.gemm %x, %w : tensor<4x8xbf16>, tensor<8x4xbf16> -> tensor<4x4xbf16>
   return %0 : tensor<4x4xbf16>
-})")
-                       .computeSeconds,
-                   16 * 4 * 8 / 100.0 * (1 + 0.5 + 1) + 0.25);
+})";
+  TimeEstimate time = estimate(bf16Gemm);
+  const double gemm = 16 * 4 * 8 / 100.0 * (1 + 1 + 1);
+  EXPECT_DOUBLE_EQ(time.computeSeconds, gemm + 0.25);
+  // It has been measured with its accesses: the larger time counts.
+  machine.computer->memory = {{1, 100}, {2, 1}};
+  const double bytes = 2 * (16 * 8 + 8 * 4 + 16 * 4);
+  EXPECT_DOUBLE_EQ(estimate(bf16Gemm).memorySeconds, bytes * (1 - 0.01) - gemm);
+  machine.computer->memory = {{1, 100}, {2, 50}};
+  EXPECT_EQ(estimate(bf16Gemm).memorySeconds, 0);
 }
 
 TEST_F(SharedTimeTest, CollectivesTakeTimeForEachPiece) {
