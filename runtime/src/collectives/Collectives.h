@@ -12,6 +12,7 @@
 #include "base/Mesh.h"
 #include "plan/PlanSpec.h"
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 
 #include <memory>
@@ -74,6 +75,17 @@ public:
   /// Bytes of the results of all tasks, as far as they are known: how much
   /// there is to do.
   virtual uint64_t bytes() const { return 0; }
+  using VisitBytes =
+      absl::FunctionRef<void(const void *data, uint64_t bytes, bool isWrite)>;
+  /// Visits all bytes that the tasks [begin, end) access, perhaps some between
+  /// them. False: it is not known which, and none is visited.
+  virtual bool visitAccesses(int64_t /*begin*/, int64_t /*end*/,
+                             VisitBytes /*visit*/) const {
+    return false;
+  }
+  /// Whether it moves so few bytes that it is done at its start: others would
+  /// not be done sooner without it.
+  virtual bool isShort() const { return false; }
   /// What can be done before, as soon as the operands are complete; null:
   /// nothing. Only of the first part of a collective.
   virtual PreparedCollective *start() { return nullptr; }

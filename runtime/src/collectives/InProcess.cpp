@@ -39,6 +39,19 @@ uint64_t InProcessBase::bytes() const {
   return sum;
 }
 
+/// Their results take about as long as to meet other workers.
+static constexpr uint64_t fewBytes = 8 << 10;
+static constexpr int64_t fewPieces = 256;
+
+void InProcessBase::listIfFew() {
+  if (bytes() > fewBytes)
+    return;
+  for (const Task &task : tasks)
+    if (listed() <= fewPieces)
+      list(task);
+  isListed = listed() <= fewPieces;
+}
+
 namespace {
 
 class InProcessCollectives : public Collectives {

@@ -3,7 +3,9 @@
 // Peers' buffers are read in place. Work is cut into tasks by shape alone, and
 // every element is reduced in the order of its group's tree, so that the bits
 // do not depend on the number of workers. A result that devices share is
-// computed once. Tasks of one collective may run at the same time.
+// computed once. Tasks of one collective may run at the same time. What takes
+// no longer than to meet other workers is one task, and what it does is listed
+// when it is prepared.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,6 +16,7 @@
 #include "collectives/Reduce.h"
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 
 #include <algorithm>
 #include <memory>
@@ -38,13 +41,19 @@ public:
       : spec(std::move(spec)), groups(mesh.groups(this->spec.axes)),
         shards(mesh.numShards(this->spec.axes)) {}
 
-  int64_t numTasks() const override { return tasks.size(); }
+  int64_t numTasks() const override {
+    return isListed ? !tasks.empty() : tasks.size();
+  }
   uint64_t bytes() const override;
 
   absl::Status runTask(int64_t task) override {
-    run(tasks[task]);
+    isListed ? runList() : run(tasks[task]);
     return absl::OkStatus();
   }
+
+  /// Makes it one task if it has results of few bytes, in few pieces. Once,
+  /// before it runs.
+  void listIfFew();
 
 protected:
   struct Task {
@@ -54,6 +63,10 @@ protected:
   };
 
   virtual void run(const Task &task) = 0;
+  /// Adds what `run` does to the list.
+  virtual void list(const Task &task) = 0;
+  virtual int64_t listed() const = 0;
+  virtual void runList() = 0;
 
   /// Tasks for blocks of `block` of [0, size).
   void cutBlocks(size_t tensor, size_t group, int64_t member, int64_t size,
@@ -78,17 +91,6 @@ protected:
     }
   }
 
-  /// The operands of the members of a group, in order.
-  std::vector<ReduceOperand> operands(const CollectiveTensor &tensor,
-                                      const std::vector<int64_t> &group) const {
-    std::vector<ReduceOperand> result;
-    for (int64_t device : group)
-      result.push_back({tensor.in[device]});
-    if (tensor.isReduced)
-      result.resize(1);
-    return result;
-  }
-
   /// First row and number of rows of member `member` of a dimension.
   std::pair<int64_t, int64_t> rows(int64_t size, int64_t member) const {
     int64_t shard = (size + shards - 1) / shards;
@@ -100,6 +102,7 @@ protected:
   std::vector<std::vector<int64_t>> groups;
   int64_t shards;
   std::vector<Task> tasks;
+  bool isListed = false;
 };
 
 /// InvalidArgument: buffers or sources are missing, or booleans are to be

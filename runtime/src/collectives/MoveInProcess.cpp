@@ -10,18 +10,64 @@ using namespace shardc::rt;
 
 namespace {
 
-/// A task gathers some bytes of one member's result.
-class AllGather : public InProcessBase {
+/// The collectives that copy.
+class Moves : public InProcessBase {
 public:
-  AllGather(const Mesh &mesh, CollectiveSpec s)
-      : InProcessBase(mesh, std::move(s)) {
+  using InProcessBase::InProcessBase;
+
+  bool visitAccesses(int64_t, int64_t, VisitBytes visit) const override {
+    if (!isListed)
+      return false;
+    for (const Copy &copy : copies) {
+      visit(copy.from, copy.bytes, false);
+      visit(copy.to, copy.bytes, true);
+    }
+    return true;
+  }
+  bool isShort() const override { return isListed; }
+
+protected:
+  using Visit =
+      absl::FunctionRef<void(char *to, const char *from, int64_t bytes)>;
+
+  virtual void forEachCopy(const Task &task, Visit visit) const = 0;
+
+  void run(const Task &task) override {
+    forEachCopy(task, [](char *to, const char *from, int64_t bytes) {
+      std::memcpy(to, from, bytes);
+    });
+  }
+  void list(const Task &task) override {
+    forEachCopy(task, [this](char *to, const char *from, int64_t bytes) {
+      copies.push_back({to, from, bytes});
+    });
+  }
+  int64_t listed() const override { return copies.size(); }
+  void runList() override {
+    for (const Copy &copy : copies)
+      std::memcpy(copy.to, copy.from, copy.bytes);
+  }
+
+private:
+  struct Copy {
+    char *to;
+    const char *from;
+    int64_t bytes;
+  };
+  std::vector<Copy> copies;
+};
+
+/// A task gathers some bytes of one member's result.
+class AllGather : public Moves {
+public:
+  AllGather(const Mesh &mesh, CollectiveSpec s) : Moves(mesh, std::move(s)) {
     cut(int64_t(1) << 16, [](const CollectiveTensor &tensor, int64_t) {
       return numElements(tensor.outShape) * byteSize(tensor.dtype);
     });
   }
 
 private:
-  void run(const Task &task) override {
+  void forEachCopy(const Task &task, Visit visit) const override {
     const CollectiveTensor &tensor = spec.tensors[task.tensor];
     const std::vector<int64_t> &group = groups[task.group];
     Around in(tensor.inShape, tensor.dim), out(tensor.outShape, tensor.dim);
@@ -35,10 +81,10 @@ private:
     for (int64_t at = task.begin; at < task.end;) {
       int64_t peerEnd = std::min((peer + 1) * peerBytes, sliceBytes);
       int64_t count = std::min(peerEnd - place, task.end - at);
-      std::memcpy(result + at,
-                  static_cast<const char *>(tensor.in[group[peer]]) +
-                      outer * in.size * rowBytes + place - peer * peerBytes,
-                  count);
+      visit(result + at,
+            static_cast<const char *>(tensor.in[group[peer]]) +
+                outer * in.size * rowBytes + place - peer * peerBytes,
+            count);
       at += count;
       place += count;
       ++peer;
@@ -51,26 +97,25 @@ private:
 };
 
 /// A task assembles one member's result from all peers.
-class AllToAll : public InProcessBase {
+class AllToAll : public Moves {
 public:
-  AllToAll(const Mesh &mesh, CollectiveSpec s)
-      : InProcessBase(mesh, std::move(s)) {
+  AllToAll(const Mesh &mesh, CollectiveSpec s) : Moves(mesh, std::move(s)) {
     cut(1, [](const CollectiveTensor &, int64_t) { return 1; });
   }
 
 private:
-  void run(const Task &task) override {
+  void forEachCopy(const Task &task, Visit visit) const override {
     const CollectiveTensor &tensor = spec.tensors[task.tensor];
     const std::vector<int64_t> &group = groups[task.group];
     for (int64_t peer = 0; peer < shards; ++peer)
       copyFromPeer(tensor, tensor.in[group[peer]],
-                   tensor.out[group[task.member]], peer, task.member);
+                   tensor.out[group[task.member]], peer, task.member, visit);
   }
 
   /// The part of `peer`'s operand that `member` gets: its rows of the split
   /// dimension, which become the peer's rows of the concatenated one.
   void copyFromPeer(const CollectiveTensor &tensor, const void *in, void *out,
-                    int64_t peer, int64_t member) const {
+                    int64_t peer, int64_t member, Visit visit) const {
     int64_t splitStart, splitCount, concatStart, concatCount;
     std::tie(splitStart, splitCount) =
         rows(tensor.inShape[tensor.splitDim], member);
@@ -101,9 +146,8 @@ private:
       return linear * byteSize(tensor.dtype);
     };
     for (;;) {
-      std::memcpy(static_cast<char *>(out) + offset(tensor.outShape, false),
-                  static_cast<const char *>(in) + offset(tensor.inShape, true),
-                  run);
+      visit(static_cast<char *>(out) + offset(tensor.outShape, false),
+            static_cast<const char *>(in) + offset(tensor.inShape, true), run);
       int dim = last - 1;
       while (dim >= 0 && ++index[dim] == extent[dim])
         index[dim--] = 0;
@@ -114,10 +158,10 @@ private:
 };
 
 /// A task copies some bytes of one device's result.
-class CollectivePermute : public InProcessBase {
+class CollectivePermute : public Moves {
 public:
   CollectivePermute(const Mesh &mesh, CollectiveSpec s)
-      : InProcessBase(mesh, std::move(s)) {
+      : Moves(mesh, std::move(s)) {
     sourceOf.resize(mesh.numDevices());
     for (const std::vector<int64_t> &group : groups)
       for (int64_t device : group)
@@ -128,13 +172,12 @@ public:
   }
 
 private:
-  void run(const Task &task) override {
+  void forEachCopy(const Task &task, Visit visit) const override {
     const CollectiveTensor &tensor = spec.tensors[task.tensor];
     int64_t device = groups[task.group][task.member];
-    std::memcpy(static_cast<char *>(tensor.out[device]) + task.begin,
-                static_cast<const char *>(tensor.in[sourceOf[device]]) +
-                    task.begin,
-                task.end - task.begin);
+    visit(static_cast<char *>(tensor.out[device]) + task.begin,
+          static_cast<const char *>(tensor.in[sourceOf[device]]) + task.begin,
+          task.end - task.begin);
   }
 
   std::vector<int64_t> sourceOf;
@@ -144,15 +187,21 @@ private:
 
 std::unique_ptr<PreparedCollective>
 shardc::rt::prepareAllGather(const Mesh &mesh, CollectiveSpec spec) {
-  return std::make_unique<AllGather>(mesh, std::move(spec));
+  auto prepared = std::make_unique<AllGather>(mesh, std::move(spec));
+  prepared->listIfFew();
+  return prepared;
 }
 
 std::unique_ptr<PreparedCollective>
 shardc::rt::prepareAllToAll(const Mesh &mesh, CollectiveSpec spec) {
-  return std::make_unique<AllToAll>(mesh, std::move(spec));
+  auto prepared = std::make_unique<AllToAll>(mesh, std::move(spec));
+  prepared->listIfFew();
+  return prepared;
 }
 
 std::unique_ptr<PreparedCollective>
 shardc::rt::prepareCollectivePermute(const Mesh &mesh, CollectiveSpec spec) {
-  return std::make_unique<CollectivePermute>(mesh, std::move(spec));
+  auto prepared = std::make_unique<CollectivePermute>(mesh, std::move(spec));
+  prepared->listIfFew();
+  return prepared;
 }

@@ -3,31 +3,111 @@
 #include "collectives/InProcess.h"
 #include "shardc-rt/HostArray.h"
 
+#include "absl/algorithm/container.h"
+
 #include <cstring>
 
 using namespace shardc::rt;
 
 namespace {
 
-/// Each block is reduced once and written to every result.
-class AllReduce : public InProcessBase {
+/// The collectives that reduce elements of a group's operands.
+class Reduces : public InProcessBase {
 public:
-  AllReduce(const Mesh &mesh, CollectiveSpec s)
+  Reduces(const Mesh &mesh, CollectiveSpec s)
       : InProcessBase(mesh, std::move(s)) {
-    places.resize(spec.tensors.size() * groups.size());
+    for (const CollectiveTensor &tensor : spec.tensors)
+      for (const std::vector<int64_t> &group : groups) {
+        std::vector<ReduceOperand> &ofGroup = sources.emplace_back();
+        for (int64_t device : group)
+          ofGroup.push_back({tensor.in[device]});
+        if (tensor.isReduced)
+          ofGroup.resize(1);
+      }
+  }
+
+protected:
+  /// Elements [offset, offset + elements) of the operands, reduced, at
+  /// `result`.
+  struct Piece {
+    DType dtype;
+    absl::Span<const ReduceOperand> sources;
+    int64_t offset, elements;
+    char *result;
+    absl::Span<char *const> copies; ///< Where the same goes, `offset` included.
+
+    int64_t bytes() const { return elements * byteSize(dtype); }
+  };
+  using Visit = absl::FunctionRef<void(const Piece &)>;
+
+  virtual void forEachPiece(const Task &task, Visit visit) const = 0;
+
+  void run(const Task &task) override {
+    forEachPiece(task, [this](const Piece &piece) { reduce(piece); });
+  }
+  void list(const Task &task) override {
+    forEachPiece(task, [this](const Piece &piece) { pieces.push_back(piece); });
+  }
+  int64_t listed() const override { return pieces.size(); }
+  void runList() override {
+    for (const Piece &piece : pieces)
+      reduce(piece);
+  }
+
+  bool visitAccesses(int64_t begin, int64_t end,
+                     VisitBytes visit) const override {
+    auto visitPiece = [&](const Piece &piece) {
+      const int64_t start = piece.offset * byteSize(piece.dtype);
+      for (const ReduceOperand &source : piece.sources)
+        visit(static_cast<const char *>(source.data) + start, piece.bytes(),
+              false);
+      visit(piece.result, piece.bytes(), true);
+      for (char *copy : piece.copies)
+        visit(copy + start, piece.bytes(), true);
+    };
+    if (isListed)
+      absl::c_for_each(pieces, visitPiece);
+    for (int64_t task = begin; task < end && !isListed; ++task)
+      forEachPiece(tasks[task], visitPiece);
+    return true;
+  }
+
+  /// Those of a task, in the order of the group's members.
+  absl::Span<const ReduceOperand> sourcesOf(const Task &task) const {
+    return sources[task.tensor * groups.size() + task.group];
+  }
+
+private:
+  void reduce(const Piece &piece) const {
+    reduceBlock(piece.dtype, spec.reduction, piece.sources, piece.offset,
+                piece.elements, piece.result);
+    for (char *copy : piece.copies)
+      std::memcpy(copy + piece.offset * byteSize(piece.dtype), piece.result,
+                  piece.bytes());
+  }
+
+  /// By tensor, then group.
+  std::vector<std::vector<ReduceOperand>> sources;
+  std::vector<Piece> pieces;
+};
+
+/// Each block is reduced once and written to every result.
+class AllReduce : public Reduces {
+public:
+  AllReduce(const Mesh &mesh, CollectiveSpec s) : Reduces(mesh, std::move(s)) {
+    results.resize(spec.tensors.size() * groups.size());
     for (size_t i = 0; i < spec.tensors.size(); ++i) {
       const CollectiveTensor &tensor = spec.tensors[i];
       absl::flat_hash_set<void *> served;
       for (size_t group = 0; group < groups.size(); ++group) {
-        Places &ofGroup = places[i * groups.size() + group];
-        ofGroup.sources = operands(tensor, groups[group]);
         // A value in its place needs no copy.
-        if (ofGroup.sources.size() == 1)
-          served.insert(const_cast<void *>(ofGroup.sources[0].data));
+        if (tensor.isReduced || groups[group].size() == 1)
+          served.insert(const_cast<void *>(tensor.in[groups[group][0]]));
+        std::vector<char *> &ofGroup = results[i * groups.size() + group];
         for (int64_t device : groups[group])
           if (served.insert(tensor.out[device]).second)
-            ofGroup.results.push_back(static_cast<char *>(tensor.out[device]));
-        if (!ofGroup.results.empty())
+            ofGroup.push_back(static_cast<char *>(tensor.out[device]));
+        if (!ofGroup.empty())
           cutBlocks(i, group, /*member=*/0, numElements(tensor.inShape),
                     maxReduceBlock);
       }
@@ -35,32 +115,23 @@ public:
   }
 
 private:
-  struct Places {
-    std::vector<ReduceOperand> sources;
-    std::vector<char *> results;
-  };
-
-  void run(const Task &task) override {
-    const CollectiveTensor &tensor = spec.tensors[task.tensor];
-    const Places &place = places[task.tensor * groups.size() + task.group];
-    int64_t width = byteSize(tensor.dtype), start = task.begin * width;
-    char *first = place.results[0] + start;
-    reduceBlock(tensor.dtype, spec.reduction, place.sources, task.begin,
-                task.end - task.begin, first);
-    for (size_t i = 1; i < place.results.size(); ++i)
-      std::memcpy(place.results[i] + start, first,
-                  (task.end - task.begin) * width);
+  void forEachPiece(const Task &task, Visit visit) const override {
+    const DType dtype = spec.tensors[task.tensor].dtype;
+    absl::Span<char *const> all =
+        results[task.tensor * groups.size() + task.group];
+    visit({dtype, sourcesOf(task), task.begin, task.end - task.begin,
+           all[0] + task.begin * byteSize(dtype), all.subspan(1)});
   }
 
   /// By tensor, then group.
-  std::vector<Places> places;
+  std::vector<std::vector<char *>> results;
 };
 
 /// A task reduces a run of one member's result.
-class ReduceScatter : public InProcessBase {
+class ReduceScatter : public Reduces {
 public:
   ReduceScatter(const Mesh &mesh, CollectiveSpec s)
-      : InProcessBase(mesh, std::move(s)) {
+      : Reduces(mesh, std::move(s)) {
     // The elements of a member's result, row by row of the outer dimensions.
     cut(maxReduceBlock, [this](const CollectiveTensor &tensor, int64_t member) {
       Around in(tensor.inShape, tensor.dim);
@@ -69,21 +140,23 @@ public:
   }
 
 private:
-  void run(const Task &task) override {
+  void forEachPiece(const Task &task, Visit visit) const override {
     const CollectiveTensor &tensor = spec.tensors[task.tensor];
-    const std::vector<int64_t> &group = groups[task.group];
     Around in(tensor.inShape, tensor.dim), out(tensor.outShape, tensor.dim);
     auto [start, count] = rows(in.size, task.member);
     int64_t runLength = count * in.inner; // contiguous elements per outer row
-    char *result = static_cast<char *>(tensor.out[group[task.member]]);
-    std::vector<ReduceOperand> sources = operands(tensor, group);
+    char *result =
+        static_cast<char *>(tensor.out[groups[task.group][task.member]]);
     for (int64_t element = task.begin; element < task.end;) {
       int64_t outer = element / runLength, within = element % runLength;
       int64_t length = std::min(runLength - within, task.end - element);
-      reduceBlock(tensor.dtype, spec.reduction, sources,
-                  (outer * in.size + start) * in.inner + within, length,
-                  result + (outer * out.size * out.inner + within) *
-                               byteSize(tensor.dtype));
+      visit({tensor.dtype,
+             sourcesOf(task),
+             (outer * in.size + start) * in.inner + within,
+             length,
+             result + (outer * out.size * out.inner + within) *
+                          byteSize(tensor.dtype),
+             {}});
       element += length;
     }
   }
@@ -93,10 +166,14 @@ private:
 
 std::unique_ptr<PreparedCollective>
 shardc::rt::prepareAllReduce(const Mesh &mesh, CollectiveSpec spec) {
-  return std::make_unique<AllReduce>(mesh, std::move(spec));
+  auto prepared = std::make_unique<AllReduce>(mesh, std::move(spec));
+  prepared->listIfFew();
+  return prepared;
 }
 
 std::unique_ptr<PreparedCollective>
 shardc::rt::prepareReduceScatter(const Mesh &mesh, CollectiveSpec spec) {
-  return std::make_unique<ReduceScatter>(mesh, std::move(spec));
+  auto prepared = std::make_unique<ReduceScatter>(mesh, std::move(spec));
+  prepared->listIfFew();
+  return prepared;
 }

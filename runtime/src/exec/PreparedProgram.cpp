@@ -71,11 +71,26 @@ void PreparedProgram::bindPacked(char *memory) {
   placeBarriers();
 }
 
+bool PreparedProgram::knowsAccesses(const Step &step) const {
+  // Between processes others access them, too.
+  return step.isLocal() || (step.collectives.size() == 1 && !transport &&
+                            step.collectives[0]->visitAccesses(
+                                0, 0, [](const void *, uint64_t, bool) {}));
+}
+
 void PreparedProgram::noteAccesses(const Step &step, int share, int64_t runs,
                                    Barriers &barriers) const {
-  TaskRange range = tasksOf(step, step.numTasks(), share);
-  if (range.begin == range.end)
+  TaskRange range = tasksOf(step, tasksIn(step, /*run=*/0), share);
+  if (range.begin >= range.end)
     return;
+  if (!step.isLocal()) {
+    step.collectives[0]->visitAccesses(
+        range.begin, range.end,
+        [&](const void *data, uint64_t bytes, bool isWrite) {
+          barriers.access(share, data, bytes, isWrite);
+        });
+    return;
+  }
   const int64_t lastCall = (range.end - 1) / step.tiles;
   for (int64_t call = range.begin / step.tiles; call <= lastCall; ++call) {
     const int64_t before = call * step.tiles;
@@ -131,16 +146,18 @@ void PreparedProgram::placeBarriers() {
       loopEnd = i + 1 + step.length;
       runs = step.runs;
       continue;
-    case Step::Kind::Collective:
-      step.needsBarrier = step.collectives[0]->numTasks() > 0;
-      if (step.needsBarrier)
-        barriers.accessAll();
-      continue;
     default:
       break;
     }
+    const int64_t tasks = tasksIn(step, /*run=*/0);
+    if (!knowsAccesses(step)) {
+      step.needsBarrier = tasks > 0;
+      if (step.needsBarrier)
+        barriers.accessAll();
+      continue;
+    }
     // Between processes worker 0 moves messages.
-    if (step.numTasks() == 1 && workers > 1 && !transport)
+    if (tasks == 1 && workers > 1 && !transport)
       chooseOwner(step, runs, seconds, barriers);
     for (int share = 0; share < workers; ++share)
       noteAccesses(step, share, runs, barriers);
@@ -148,10 +165,10 @@ void PreparedProgram::placeBarriers() {
     if (step.needsBarrier)
       absl::c_fill(seconds, 0);
     for (int share = 0; share < workers; ++share) {
-      TaskRange range = tasksOf(step, step.numTasks(), share);
+      TaskRange range = tasksOf(step, tasks, share);
       if (range.begin < range.end)
         seconds[share] +=
-            estimateSeconds(step) * (range.end - range.begin) / step.numTasks();
+            estimateSeconds(step) * (range.end - range.begin) / tasks;
     }
   }
   sections = findSections(/*ofEachStep=*/false);
@@ -161,10 +178,16 @@ void PreparedProgram::placeBarriers() {
       portions.push_back(portionOf(step, /*run=*/0, share));
 }
 
+int64_t PreparedProgram::tasksIn(const Step &step, int64_t run) {
+  if (step.kind == Step::Kind::Collective)
+    return step.collectives[step.collectives.size() == 1 ? 0 : run]->numTasks();
+  return step.isLocal() ? step.numTasks() : 0;
+}
+
 TaskRange PreparedProgram::tasksOf(const Step &step, int64_t all,
                                    int share) const {
   TaskRange range(all, share, workers);
-  if (all == 1 && step.isLocal())
+  if (all == 1)
     range.begin = share != step.ownerOfOne;
   return range;
 }
@@ -221,11 +244,8 @@ int64_t PreparedProgram::tasksWorthTaking(const Step &step) const {
 PreparedProgram::Portion PreparedProgram::portionOf(size_t number, int64_t run,
                                                     int share) const {
   const Step &step = prepared.steps[number];
-  int64_t all = step.isLocal() ? step.numTasks() : 0;
-  if (step.kind == Step::Kind::Collective)
-    all = step.collectives[step.collectives.size() == 1 ? 0 : run]->numTasks();
   Portion portion;
-  portion.tasks = tasksOf(step, all, share);
+  portion.tasks = tasksOf(step, tasksIn(step, run), share);
   const int64_t tasks = portion.tasks.end - portion.tasks.begin;
   if (tasks == 0)
     return portion;

@@ -120,6 +120,8 @@ private:
   /// Whether a step is of several tasks; with a pipeline, which has no loops.
   bool isShared() const;
   void placeBarriers();
+  /// Whether a step accesses no bytes but those that `noteAccesses` notes.
+  bool knowsAccesses(const Step &step) const;
   /// Notes what a share accesses in a step, in `runs` runs of a loop.
   void noteAccesses(const Step &step, int share, int64_t runs,
                     Barriers &barriers) const;
@@ -127,6 +129,8 @@ private:
   /// that need no barrier for it; to share 0 if all do.
   void chooseOwner(Step &step, int64_t runs, absl::Span<const double> seconds,
                    Barriers &barriers) const;
+  /// All of a step, in run `run` of the loop around it.
+  static int64_t tasksIn(const Step &step, int64_t run);
   TaskRange tasksOf(const Step &step, int64_t all, int share) const;
   /// About how long a worker takes for all tasks of a step.
   static double estimateSeconds(const Step &step);

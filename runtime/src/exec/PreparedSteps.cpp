@@ -12,6 +12,7 @@
 #include "exec/ProgramBuffers.h"
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
@@ -68,6 +69,9 @@ private:
   GemmSteps gemms;
   /// The number of the next step when a collective starts, by rank and command.
   std::map<std::pair<int, uint32_t>, size_t> startedAt;
+  /// Without a pipeline, the starts of collectives that have no step at their
+  /// wait.
+  absl::flat_hash_set<uint32_t> finishedAtStart;
 };
 
 } // namespace
@@ -386,13 +390,20 @@ absl::Status StepBuilder::addStep(uint32_t number, int64_t runs) {
       together.push_back({{rank, next}});
     absl::Status status = together.empty() ? absl::OkStatus()
                                            : prepareCollectives(together, runs);
-    if (status.ok())
-      startCollective({{rank, number}});
+    if (!status.ok())
+      return status;
+    startCollective({{rank, number}});
+    if (absl::c_all_of(prepared.collectives[{rank, number}],
+                       [](const auto &ofRun) { return ofRun->isShort(); })) {
+      finishCollective({{rank, number}});
+      finishedAtStart.insert(number);
+    }
     return status;
   }
   // A verified plan waits once for each collective (checkCollectives).
   if (auto *wait = std::get_if<CollectiveWaitCommand>(&command.operation)) {
-    finishCollective({{rank, wait->start}});
+    if (!finishedAtStart.contains(wait->start))
+      finishCollective({{rank, wait->start}});
     return absl::OkStatus();
   }
   if (auto *launch = std::get_if<LaunchCommand>(&command.operation)) {
