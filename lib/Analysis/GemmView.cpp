@@ -73,33 +73,38 @@ int64_t getBlocksOfRows(int64_t rows, int64_t columns, int64_t elementsOfSum) {
   return 1;
 }
 
-/// Whether a GEMM has so many more rows, or terms, than other sides that those
-/// pass by what stays in the first-level cache: a factor or the result, or the
-/// latter for each block of terms.
-static bool isLong(const GemmView &view) {
-  constexpr int64_t leastByOther = 8, mostOther = 128;
-  auto isBesideOthers = [](int64_t side, int64_t other, int64_t another) {
-    return std::max(other, another) <= mostOther &&
-           side >= leastByOther * std::max(other, another);
-  };
-  const bool sumsRows = view.lhs.free == 1 && view.rhs.free == 1;
-  return isBesideOthers(view.m, view.n, view.k) ||
-         (sumsRows && view.batch == 1 && view.isF32 &&
-          isBesideOthers(view.k, view.m, view.n) &&
-          getBlocksOfRows(view.k, view.m + view.n, view.m * view.n) > 1);
+/// Whether the right factor is small, beside the rows too: it stays in the
+/// second-level cache, and a packed panel of its columns in the first-level
+/// one. Generated code widens bf16 anew for each tile, the library once.
+static bool hasSmallFactor(const GemmView &view) {
+  const int64_t mostSide = view.isF32 ? 192 : 32;
+  const int64_t side = std::max(view.k, view.n);
+  return side <= mostSide && side <= view.m;
 }
 
-bool isLargeGemm(const GemmView &view, int64_t smallElements) {
+/// Whether the GEMM adds up rows that `shardc-split-sums` cuts into blocks,
+/// whose products stay in the second-level cache.
+static bool isSumOfBlocks(const GemmView &view) {
+  constexpr int64_t mostSide = 128, leastBySide = 2;
+  const int64_t side = std::max(view.m, view.n);
+  return view.lhs.free == 1 && view.rhs.free == 1 && view.batch == 1 &&
+         view.isF32 && side <= mostSide && leastBySide * side <= view.k &&
+         getBlocksOfRows(view.k, view.m + view.n, view.m * view.n) > 1;
+}
+
+bool isLargeGemm(const GemmView &view, bool isForCPU) {
+  if (isForCPU && (hasSmallFactor(view) || isSumOfBlocks(view)))
+    return false;
   // Multiply-adds of one GEMM from which on the library is faster, including
   // its call and the separate epilogue.
-  const int64_t least =
-      std::min({view.m * view.k, view.k * view.n, view.m * view.n});
-  if (least <= smallElements && isLong(view))
-    return false;
+  int64_t threshold = 1 << 20;
   // With fewer rows than that, the runtime merges GEMMs of several devices.
-  const bool isWideEnough = std::min({view.m, view.n, view.k}) >= 64;
-  const int64_t threshold =
-      1 << (isWideEnough && least <= smallElements ? 22 : 20);
+  constexpr int64_t leastSide = 64, smallElements = 1 << 14;
+  if (isForCPU && view.isF32 &&
+      std::min({view.m, view.n, view.k}) >= leastSide &&
+      std::min({view.m * view.k, view.k * view.n, view.m * view.n}) <=
+          smallElements)
+    threshold = 1 << 22;
   // Narrow results leave the library no tiles; they are bound by memory.
   constexpr int64_t narrow = 4;
   return view.m * view.n * view.k >= threshold && view.n > narrow &&

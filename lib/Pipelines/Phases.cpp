@@ -167,9 +167,7 @@ static void buildKernels(OpPassManager &manager, const CompileOptions &options,
   manager.addPass(createExpandAccumulationsPass());
   // Library GEMMs come first: fusion takes the ops that they leave.
   FormGemmsPassOptions form;
-  // 32 KiB of f32. Not measured on GPUs.
-  if (!isGpu)
-    form.smallElements = 1 << 13;
+  form.isForCPU = !isGpu;
   manager.addPass(createFormGemmsPass(form));
   FuseKernelsPassOptions fuse;
   fuse.fewLaunches = isGpu;

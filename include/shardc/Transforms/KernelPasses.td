@@ -158,10 +158,11 @@ def FormGemmsPass : Shardc_Pass<"form-gemms"> {
     ```
   }];
   let options = [
-    Option<"smallElements", "small-elements", "int64_t", /*default=*/"0",
-           "Leave GEMMs of up to four million multiply-adds to generated code "
-           "if a factor or the result has at most so many elements, and all "
-           "sides are 64 or more">
+    Option<"isForCPU", "for-cpu", "bool", /*default=*/"false",
+           "Leave to generated code what it computes faster on CPUs: GEMMs "
+           "with a right factor of at most 192 rows and columns and no fewer "
+           "rows beside it, sums over many rows that shardc-split-sums cuts, "
+           "and up to four million multiply-adds with a small matrix">
   ];
 }
 

@@ -6,6 +6,8 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/SetVector.h"
 
+#include <numeric>
+
 using namespace mlir;
 
 namespace shardc {
@@ -211,12 +213,31 @@ void GemmBuilder::buildRows(const Index &batch, UnitRange range) {
     buildPanel(batch, loops.constantIndex(panels * width), rest, range);
 }
 
+/// Whether the rows of a panel of the right factor, as they lie in memory, meet
+/// in so few sets of a first-level cache that they do not stay there beside
+/// other data: rows some power of two apart. Enough rows of the result have to
+/// be there that share a copy.
+static bool meetInFewSets(const GemmView &gemm, int64_t elementBytes) {
+  constexpr int64_t line = 64, sets = 64, ways = 8, leastRows = 32;
+  const int64_t apart = elementBytes * gemm.rhs.contracted;
+  if (gemm.m < leastRows || apart % line != 0)
+    return false;
+  const int64_t reached = sets / std::gcd(sets, apart / line);
+  return gemm.k > reached * ways / 2;
+}
+
 void GemmBuilder::buildPanel(const Index &batch, const Index &column,
                              int64_t columns, UnitRange range) {
   const GemmView &gemm = plan.gemm;
   Value packed;
+  DotGeneralOp dot = nest.dot;
+  Value rhs = plan.isSwapped ? dot.getLhs() : dot.getRhs();
+  const int64_t elementBytes =
+      getElementTypeOrSelf(rhs).getIntOrFloatBitWidth() / 8;
   // The last of an odd number of columns has a zero beside it.
-  if (gemm.n > 1 && (gemm.rhs.free != 1 || (plan.hasPairs && gemm.n % 2 != 0)))
+  const bool isPadded = plan.hasPairs && gemm.n % 2 != 0;
+  if (gemm.n > 1 &&
+      (gemm.rhs.free != 1 || isPadded || meetInFewSets(gemm, elementBytes)))
     packed = packPanel(batch, column, columns);
   if (plan.hasPairs)
     buildRowsOfPairs(batch, range, packed);

@@ -72,8 +72,7 @@ namespace {
 /// Turns one dot_general into a gemm with its epilogue.
 class GemmFormer {
 public:
-  GemmFormer(DotGeneralOp dot, int64_t smallElements)
-      : dot(dot), smallElements(smallElements) {}
+  GemmFormer(DotGeneralOp dot, bool isForCPU) : dot(dot), isForCPU(isForCPU) {}
 
   void run() {
     int64_t rank = cast<RankedTensorType>(dot.getResult().getType()).getRank();
@@ -87,7 +86,7 @@ public:
         cast<RankedTensorType>(dot.getRhs().getType()).getRank() == rank &&
         (batch == 0 ||
          (dot.getLhsBatching()[0] == 0 && dot.getRhsBatching()[0] == 0));
-    if (!isPlain || !isLargeGemm(*view, smallElements)) {
+    if (!isPlain || !isLargeGemm(*view, isForCPU)) {
       LLVM_DEBUG(llvm::dbgs()
                  << "not a gemm: " << describeOp(dot) << " is "
                  << (isPlain ? "small" : "no GEMM of matrices") << '\n');
@@ -107,7 +106,7 @@ public:
 
 private:
   DotGeneralOp dot;
-  int64_t smallElements;
+  bool isForCPU;
   Value bias, sum;
   bool hasRelu = false;
   /// The column sums of an operand that the gemm returns too; null if none.
@@ -250,7 +249,7 @@ struct FormGemmsPass : shardc::impl::FormGemmsPassBase<FormGemmsPass> {
     SmallVector<DotGeneralOp> dots;
     getOperation().walk([&](DotGeneralOp dot) { dots.push_back(dot); });
     for (DotGeneralOp dot : dots)
-      GemmFormer(dot, smallElements).run();
+      GemmFormer(dot, isForCPU).run();
     getOperation().walk(
         [](ReduceOp reduce) { reduce->removeAttr(byProductAttrName); });
     // Comparisons and users of column sums may stand before the gemm.

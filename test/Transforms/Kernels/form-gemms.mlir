@@ -1,5 +1,5 @@
 // RUN: shardc-opt %s --split-input-file --shardc-form-gemms | FileCheck %s
-// RUN: shardc-opt %s --split-input-file --shardc-form-gemms=small-elements=8192 | FileCheck %s --check-prefix=SMALL
+// RUN: shardc-opt %s --split-input-file --shardc-form-gemms=for-cpu | FileCheck %s --check-prefix=CPU
 
 // A small GEMM stays: a generated kernel is faster.
 
@@ -13,12 +13,12 @@ func.func @small(%x: tensor<8x16xf32>, %w: tensor<16x8xf32>) -> tensor<8x8xf32> 
 
 // -----
 
-// With --small-elements a GEMM of two million multiply-adds stays, too, if one
-// of its matrices is small.
+// For CPUs a GEMM of two million multiply-adds stays, too, if one of its matrices
+// is small.
 
-// SMALL-LABEL: func.func @small_factor
-// SMALL: shardc.dot_general
-// SMALL-NOT: shardc.gemm
+// CPU-LABEL: func.func @small_factor
+// CPU: shardc.dot_general
+// CPU-NOT: shardc.gemm
 // CHECK-LABEL: func.func @small_factor
 // CHECK: shardc.gemm
 func.func @small_factor(%x: tensor<256x64xf32>, %w: tensor<64x128xf32>) -> tensor<256x128xf32> {
@@ -28,13 +28,13 @@ func.func @small_factor(%x: tensor<256x64xf32>, %w: tensor<64x128xf32>) -> tenso
 
 // -----
 
-// So do GEMMs of any size over many rows of narrow matrices, and those that sum
+// So do GEMMs of any size over many rows of small matrices, and those that sum
 // over the rows and are cut into blocks of them; not a sum over rows without a
 // divisor, in a batch, or of bf16.
 
-// SMALL-LABEL: func.func @long
-// SMALL-COUNT-2: shardc.dot_general
-// SMALL-COUNT-3: shardc.gemm
+// CPU-LABEL: func.func @long
+// CPU-COUNT-2: shardc.dot_general
+// CPU-COUNT-3: shardc.gemm
 // CHECK-LABEL: func.func @long
 // CHECK-COUNT-5: shardc.gemm
 func.func @long(%x: tensor<8192x32xf32>, %w: tensor<32x64xf32>, %y: tensor<8192x64xf32>, %z: tensor<8191x64xf32>, %batch: tensor<2x8192x32xf32>, %half: tensor<8192x32xbf16>) -> (tensor<8192x64xf32>, tensor<32x64xf32>, tensor<64x64xf32>, tensor<2x32x32xf32>, tensor<32x32xbf16>) {
@@ -48,15 +48,18 @@ func.func @long(%x: tensor<8192x32xf32>, %w: tensor<32x64xf32>, %y: tensor<8192x
 
 // -----
 
-// Not if all are larger, it has four million, or rows are few.
+// Not if the right factor has a side above 192, or more rows than the left one,
+// all matrices are larger, and rows are few.
 
-// SMALL-LABEL: func.func @no_small_factor
-// SMALL-COUNT-3: shardc.gemm
-func.func @no_small_factor(%x: tensor<128x128xf32>, %w: tensor<128x128xf32>, %y: tensor<512x64xf32>, %v: tensor<64x128xf32>, %z: tensor<16x256xf32>, %u: tensor<256x256xf32>) -> (tensor<128x128xf32>, tensor<512x128xf32>, tensor<16x256xf32>) {
-  %0 = shardc.dot_general %x, %w contracting = [1] x [0] : tensor<128x128xf32>, tensor<128x128xf32> -> tensor<128x128xf32>
-  %1 = shardc.dot_general %y, %v contracting = [1] x [0] : tensor<512x64xf32>, tensor<64x128xf32> -> tensor<512x128xf32>
-  %2 = shardc.dot_general %z, %u contracting = [1] x [0] : tensor<16x256xf32>, tensor<256x256xf32> -> tensor<16x256xf32>
-  return %0, %1, %2 : tensor<128x128xf32>, tensor<512x128xf32>, tensor<16x256xf32>
+// CPU-LABEL: func.func @no_small_factor
+// CPU: shardc.dot_general
+// CPU-COUNT-3: shardc.gemm
+func.func @no_small_factor(%x: tensor<192x192xf32>, %w: tensor<192x192xf32>, %y: tensor<184x192xf32>, %v: tensor<200x64xf32>, %u: tensor<512x200xf32>, %z: tensor<16x256xf32>, %t: tensor<256x256xf32>) -> (tensor<192x192xf32>, tensor<184x192xf32>, tensor<512x64xf32>, tensor<16x256xf32>) {
+  %0 = shardc.dot_general %x, %w contracting = [1] x [0] : tensor<192x192xf32>, tensor<192x192xf32> -> tensor<192x192xf32>
+  %1 = shardc.dot_general %y, %w contracting = [1] x [0] : tensor<184x192xf32>, tensor<192x192xf32> -> tensor<184x192xf32>
+  %2 = shardc.dot_general %u, %v contracting = [1] x [0] : tensor<512x200xf32>, tensor<200x64xf32> -> tensor<512x64xf32>
+  %3 = shardc.dot_general %z, %t contracting = [1] x [0] : tensor<16x256xf32>, tensor<256x256xf32> -> tensor<16x256xf32>
+  return %0, %1, %2, %3 : tensor<192x192xf32>, tensor<184x192xf32>, tensor<512x64xf32>, tensor<16x256xf32>
 }
 
 // -----
