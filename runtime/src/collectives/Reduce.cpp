@@ -7,6 +7,7 @@
 #include "base/VectorClones.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <type_traits>
 
@@ -24,6 +25,28 @@ static void addF32(const float *left, const float *right, int64_t elements,
                    float *out) {
   for (int64_t i = 0; i < elements; ++i)
     out[i] = left[i] + right[i];
+}
+
+// The same of the leaves of a node in one pass. The pragma says that no element
+// is written before another one is read there: places are the same or apart.
+
+SHARDC_VECTOR_CLONES
+static void addFourF32(const std::array<const float *, 4> &in, int64_t elements,
+                       float *out) {
+  const float *a = in[0], *b = in[1], *c = in[2], *d = in[3];
+#pragma GCC ivdep
+  for (int64_t i = 0; i < elements; ++i)
+    out[i] = (a[i] + b[i]) + (c[i] + d[i]);
+}
+
+SHARDC_VECTOR_CLONES
+static void addEightF32(const std::array<const float *, 8> &in,
+                        int64_t elements, float *out) {
+  const float *a = in[0], *b = in[1], *c = in[2], *d = in[3], *e = in[4],
+              *f = in[5], *g = in[6], *h = in[7];
+#pragma GCC ivdep
+  for (int64_t i = 0; i < elements; ++i)
+    out[i] = ((a[i] + b[i]) + (c[i] + d[i])) + ((e[i] + f[i]) + (g[i] + h[i]));
 }
 
 SHARDC_VECTOR_CLONES
@@ -74,6 +97,10 @@ public:
   /// operand, or at `out`. Of the left child they may be at `ofLeft`, which may
   /// be `out` unless that is the place of an operand.
   const T *reduce(int64_t leaves, T *ofLeft, T *out) {
+    if constexpr (std::is_same_v<T, float> && std::is_same_v<InMemory, float>)
+      if (addLeaves<4>(leaves, out, addFourF32) ||
+          addLeaves<8>(leaves, out, addEightF32))
+        return out;
     if (next->leaves == leaves)
       return load(static_cast<const InMemory *>((next++)->data) + offset, out);
     T ofRight[partElements];
@@ -85,6 +112,23 @@ public:
   }
 
 private:
+  /// Adds up the next `count` leaves by `add`, if they are a node of so many
+  /// operands; returns whether they are.
+  template <int count, typename Add>
+  bool addLeaves(int64_t leaves, float *out, Add add) {
+    if (leaves != count || reduction != Reduction::Sum)
+      return false;
+    std::array<const float *, count> in;
+    for (int i = 0; i < count; ++i) {
+      if (next[i].leaves != 1)
+        return false;
+      in[i] = static_cast<const float *>(next[i].data) + offset;
+    }
+    next += count;
+    add(in, elements, out);
+    return true;
+  }
+
   const T *load(const InMemory *values, T *into) const {
     if constexpr (std::is_same_v<T, InMemory>)
       return values;

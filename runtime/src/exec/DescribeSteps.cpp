@@ -88,8 +88,9 @@ static std::string nameOf(const Step &step, const std::string &command,
   }
 }
 
-/// By call, or once for all calls, the devices of the mesh that hold its copy
-/// of the results; of a collective all devices here.
+/// By call, or by those that are taken together, or once for all, the devices
+/// of the mesh that hold its copy of the results; of a collective all devices
+/// here.
 static std::vector<std::vector<int64_t>>
 devicesOf(const Step &step, const PlanSpec &plan, const DeviceSet &devices,
           size_t number, const Command &command) {
@@ -106,7 +107,7 @@ devicesOf(const Step &step, const PlanSpec &plan, const DeviceSet &devices,
     result = gemm->c;
   const bool isByCall =
       step.calls.size() == step.devices.size() && step.calls.size() > 1;
-  found.resize(isByCall ? step.calls.size() : 1);
+  found.resize(isByCall ? step.calls.size() / step.together : 1);
   for (int64_t device = local.first; device < local.last; ++device) {
     size_t call = 0;
     auto placeOn = [&](int64_t other) {
@@ -115,8 +116,8 @@ devicesOf(const Step &step, const PlanSpec &plan, const DeviceSet &devices,
     while (isByCall && call < step.devices.size() &&
            placeOn(step.devices[call]) != placeOn(device))
       ++call;
-    if (call < found.size())
-      found[call].push_back(plan.deviceOf(step.rank, device));
+    if (call < found.size() * step.together)
+      found[call / step.together].push_back(plan.deviceOf(step.rank, device));
   }
   return found;
 }
@@ -161,7 +162,7 @@ TracedProgram shardc::rt::describeSteps(const PlanSpec &plan,
                   (step.last - step.first) / launch->extent;
     one.wireBytes = step.wireBytes;
     one.devices = devicesOf(step, plan, devices, program, command);
-    one.tasksPerCall = step.tiles;
+    one.tasksPerCall = step.tiles * step.together;
     one.needsBarrier = step.needsBarrier;
     one.startedAt = step.startedAt;
     one.waitedAt = step.waitedAt;

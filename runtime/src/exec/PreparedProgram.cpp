@@ -9,6 +9,7 @@
 
 #include "exec/PreparedProgram.h"
 
+#include "exec/CallOrders.h"
 #include "exec/DescribeSteps.h"
 
 #include "absl/algorithm/container.h"
@@ -91,22 +92,20 @@ void PreparedProgram::noteAccesses(const Step &step, int share, int64_t runs,
         });
     return;
   }
-  const int64_t lastCall = (range.end - 1) / step.tiles;
-  for (int64_t call = range.begin / step.tiles; call <= lastCall; ++call) {
-    const int64_t before = call * step.tiles;
-    const int64_t begin = std::max<int64_t>(range.begin - before, 0),
-                  end = std::min(range.end - before, step.tiles);
-    for (int64_t operand = 0; operand < step.operands; ++operand) {
-      Step::Bytes bytes = step.bytesOf(operand, begin, end);
-      if (bytes.begin == bytes.end)
-        continue;
-      if (!step.strides.empty())
-        bytes.end += (runs - 1) * step.strides[operand];
-      const void *address = step.table[step.calls[call].buffers + operand];
-      barriers.access(share, static_cast<const char *>(address) + bytes.begin,
-                      bytes.end - bytes.begin, step.accesses[operand].isWrite);
-    }
-  }
+  step.forEachCall(
+      range.begin, range.end, [&](int64_t call, int64_t begin, int64_t end) {
+        for (int64_t operand = 0; operand < step.operands; ++operand) {
+          Step::Bytes bytes = step.bytesOf(operand, begin, end);
+          if (bytes.begin == bytes.end)
+            continue;
+          if (!step.strides.empty())
+            bytes.end += (runs - 1) * step.strides[operand];
+          const void *address = step.table[step.calls[call].buffers + operand];
+          barriers.access(
+              share, static_cast<const char *>(address) + bytes.begin,
+              bytes.end - bytes.begin, step.accesses[operand].isWrite);
+        }
+      });
 }
 
 void PreparedProgram::chooseOwner(Step &step, int64_t runs,
@@ -129,6 +128,7 @@ void PreparedProgram::chooseOwner(Step &step, int64_t runs,
 
 void PreparedProgram::placeBarriers() {
   Barriers barriers(workers);
+  CallOrders orders(workers);
   // What each share has to do since the last barrier.
   std::vector<double> seconds(workers, 0);
   size_t loopEnd = prepared.steps.size();
@@ -149,6 +149,7 @@ void PreparedProgram::placeBarriers() {
     default:
       break;
     }
+    orders.choose(step);
     const int64_t tasks = tasksIn(step, /*run=*/0);
     if (!knowsAccesses(step)) {
       step.needsBarrier = tasks > 0;
@@ -371,15 +372,16 @@ void PreparedProgram::runLocal(const Step &step, int64_t run, TaskRange tasks,
   // microseconds or more.
   const bool moves = movesMessages && transport->isInFlight();
   const bool byTile = moves && step.kind == Step::Kind::Gemm;
-  for (int64_t task = tasks.begin; task < tasks.end;) {
-    int64_t call = step.calls.size() == 1 ? 0 : task / step.tiles;
-    int64_t first = task - call * step.tiles;
-    int64_t count = byTile ? 1 : std::min(step.tiles - first, tasks.end - task);
-    runCall(step, step.calls[call], run, {first, first + count});
-    task += count;
-    if (moves)
-      transport->progress();
-  }
+  step.forEachCall(tasks.begin, tasks.end,
+                   [&](int64_t call, int64_t begin, int64_t end) {
+                     while (begin < end) {
+                       const int64_t next = byTile ? begin + 1 : end;
+                       runCall(step, step.calls[call], run, {begin, next});
+                       begin = next;
+                       if (moves)
+                         transport->progress();
+                     }
+                   });
 }
 
 void PreparedProgram::runCollective(const Step &step, int64_t run,

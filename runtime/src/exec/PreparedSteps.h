@@ -21,6 +21,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -88,8 +89,11 @@ struct Step {
   /// The share that has its task, if it is one.
   int ownerOfOne = 0;
   std::vector<Call> calls;
-  /// Each call is this many tasks.
+  /// Each call is this many tasks, its tiles.
   int64_t tiles = 1;
+  /// Of each so many neighbouring calls, the first tiles are the first tasks,
+  /// in the order of calls, then come their second ones; divides their number.
+  int64_t together = 1;
   /// Buffer addresses, `operands` for every call: those of the command; of a
   /// GEMM the factors of all its terms, the result, the bias, the pieces of
   /// factors and the packed factor; where one is packed, it, its pieces and its
@@ -149,9 +153,36 @@ struct Step {
   }
   bool endsCollective() const { return startedAt >= 0; }
   int64_t numTasks() const { return calls.size() * tiles; }
+  /// Calls `visit(call, begin, end)` for the tiles [begin, end) of each call
+  /// that are among the tasks [begin, end).
+  template <typename Visit>
+  void forEachCall(int64_t begin, int64_t end, Visit visit) const;
   /// What tiles [begin, end) of a call touch of an operand in one run, or more.
   Bytes bytesOf(int64_t operand, int64_t beginTile, int64_t endTile) const;
 };
+
+template <typename Visit>
+void Step::forEachCall(int64_t begin, int64_t end, Visit visit) const {
+  // Without a division, which small steps would notice.
+  if (calls.size() == 1)
+    return visit(int64_t(0), begin, end);
+  const int64_t ofGroup = together * tiles;
+  int64_t group = begin / ofGroup;
+  for (int64_t first = group * ofGroup; first < end; first += ofGroup) {
+    const int64_t low = std::max<int64_t>(begin - first, 0),
+                  high = std::min(end - first, ofGroup);
+    if (together == 1)
+      visit(group, low, high);
+    for (int64_t call = 0; call < together && together > 1; ++call) {
+      // Its tile t is task t * together + call.
+      const int64_t lowTile = (low + together - 1 - call) / together,
+                    highTile = (high + together - 1 - call) / together;
+      if (lowTile < highTile)
+        visit(group * together + call, lowTile, highTile);
+    }
+    ++group;
+  }
+}
 
 /// The steps of one program, and what belongs to them.
 struct PreparedSteps {

@@ -40,7 +40,7 @@ shardc::rt::cuda::gemmRequests(const ProgramSpec &program) {
   return requests;
 }
 
-GemmOperands shardc::rt::cuda::placesOf(
+cuda::GemmOperands shardc::rt::cuda::placesOf(
     const GemmCommand &gemm,
     absl::FunctionRef<CUdeviceptr(uint32_t buffer)> address) {
   GemmOperands places{address(gemm.a), address(gemm.b), address(gemm.c)};
