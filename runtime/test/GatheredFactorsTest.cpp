@@ -3,22 +3,19 @@
 #include "MatrixPlan.h"
 
 #include "exec/GatheredFactors.h"
-#include "shardc-rt/Executor.h"
-
-#include <cstring>
-#include <gtest/gtest.h>
 
 using namespace shardc::rt;
 using namespace shardc::rt::test;
 
 namespace {
 
-/// A GEMM c = a b, or of the transposes, of parameters. b, and in some tests a,
-/// are gathered along one dimension.
+/// A GEMM c = a b, or of the transposes, of parameters. b, or a, is gathered
+/// along one dimension.
 struct Sizes {
   int64_t m, n, k;
   bool transposeA, transposeB;
   int dim;
+  bool isLeft = false;
 };
 
 /// The all-gather of the plan below.
@@ -37,11 +34,13 @@ std::string makeGatherPlan(int devices, const Sizes &sizes,
       std::swap(bShape[0], bShape[1]);
     std::vector<std::vector<uint16_t>> sharded(2);
     sharded[sizes.dim] = {0};
-    uint32_t a = addParameter(plan, "a", aShape, {{}, {}});
-    uint32_t shard = addParameter(plan, "b", bShape, sharded);
+    const std::vector<std::vector<uint16_t>> whole(2);
     fb::GemmT gemm;
-    gemm.a = a;
-    gemm.b = addAllGather(plan, shard, bShape, sizes.dim);
+    gemm.a = addParameter(plan, "a", aShape, sizes.isLeft ? sharded : whole);
+    gemm.b = addParameter(plan, "b", bShape, sizes.isLeft ? whole : sharded);
+    auto &gathered = sizes.isLeft ? gemm.a : gemm.b;
+    gathered =
+        addAllGather(plan, gathered, sizes.isLeft ? aShape : bShape, sizes.dim);
     gemm.m = sizes.m, gemm.n = sizes.n, gemm.k = sizes.k;
     gemm.transpose_a = sizes.transposeA;
     gemm.transpose_b = sizes.transposeB;
@@ -57,7 +56,9 @@ public:
   explicit Loaded(const std::string &bytes)
       : LoadedPlan(bytes), gathered(buffers, prepared) {}
 
-  bool isInPlace() const { return gathered.isInPlace(gatherCommand, 0); }
+  bool isInPlace(uint32_t gather = gatherCommand) const {
+    return gathered.isInPlace(gather, 0);
+  }
   const GatheredFactors::Factor *factor() const {
     return gathered.find(std::get<CollectiveStartCommand>(
                              program().commands[gatherCommand].operation)
@@ -70,36 +71,10 @@ private:
   GatheredFactors gathered;
 };
 
-/// Compares the result "c" with that of devices that share nothing, which copy.
+/// Compares the result "c" with that of copies.
 void expectBitsAndBytesOfACopy(const std::string &bytes, int threads) {
   EXPECT_TRUE(Loaded(bytes).isInPlace());
-  auto plan = Plan::parse(bytes);
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  auto context = Context::create({threads});
-  ASSERT_TRUE(context.ok());
-  HostArray x(DType::F32, {12});
-  std::vector<HostArray> results;
-  uint64_t wireBytes[2];
-  for (bool share : {false, true}) {
-    ExecutorOptions options;
-    options.shareReplicas = share;
-    options.poisonPadding = true;
-    auto executor = Executor::create(**context, *plan, options);
-    ASSERT_TRUE(executor.ok()) << executor.status();
-    ASSERT_TRUE((*executor)->initializeParameters().ok());
-    // The second step reads the shards again.
-    for (int step = 0; step < 2; ++step) {
-      auto result = (*executor)->step({{"x", x.view()}});
-      ASSERT_TRUE(result.ok()) << result.status();
-      results.push_back(*result->find("c"));
-      wireBytes[share] = result->wireBytes;
-    }
-  }
-  for (const HostArray &one : results)
-    EXPECT_EQ(0, std::memcmp(one.data.data(), results[0].data.data(),
-                             one.data.size()));
-  EXPECT_GT(wireBytes[1], 0u);
-  EXPECT_EQ(wireBytes[0], wireBytes[1]);
+  expectBitsAndBytesOfCopies(bytes, "c", threads);
 }
 
 class GatheredGemmTest
@@ -121,6 +96,63 @@ INSTANTIATE_TEST_SUITE_P(
                                      Sizes{300, 129, 700, false, false, 0},
                                      Sizes{300, 129, 700, false, true, 1}),
                      testing::Values(2, 3, 4), testing::Values(1, 2)));
+
+INSTANTIATE_TEST_SUITE_P(
+    Left, GatheredGemmTest,
+    testing::Combine(testing::Values(Sizes{231, 17, 129, false, false, 0, true},
+                                     Sizes{231, 17, 129, false, false, 1, true},
+                                     Sizes{231, 17, 129, true, false, 0, true},
+                                     Sizes{231, 17, 129, true, true, 1, true},
+                                     Sizes{200, 150, 333, false, true, 0, true},
+                                     Sizes{129, 300, 700, false, false, 1,
+                                           true},
+                                     Sizes{129, 300, 700, true, true, 0, true}),
+                     testing::Values(2, 3, 4), testing::Values(1, 2)));
+
+/// The sum over d of GEMMs whose factors, of rows that differ along d, are
+/// gathered over e: rows of a and columns of b, or the other way round.
+class GatheredSumTest
+    : public testing::TestWithParam<std::tuple<bool, bool, int>> {};
+
+TEST_P(GatheredSumTest, HasTheBitsOfCopies) {
+  auto [isScattered, ofRowsOfA, threads] = GetParam();
+  const int64_t devices = 4, k = 66, m = 70, n = 256;
+  const std::string bytes = makePlan(devices, [&, scatters = isScattered,
+                                               ofRows =
+                                                   ofRowsOfA](fb::PlanT &plan) {
+    addAxis(plan);
+    const std::vector<std::vector<uint16_t>> rows{{0, 1}, {}},
+        columns{{0}, {1}};
+    fb::GemmT gemm;
+    gemm.a = addParameter(plan, "a", {devices * k, m}, ofRows ? rows : columns);
+    gemm.b = addParameter(plan, "b", {devices * k, n}, ofRows ? columns : rows);
+    gemm.a = addAllGather(plan, gemm.a, {k, m}, ofRows ? 0 : 1, {1});
+    gemm.b = addAllGather(plan, gemm.b, {k, n}, ofRows ? 1 : 0, {1});
+    gemm.c = addOwnBuffer(plan, fb::DType::F32, {m, n});
+    gemm.m = m, gemm.n = n, gemm.k = k;
+    gemm.transpose_a = true;
+    addCommand(plan, gemm);
+    if (scatters) {
+      uint32_t shard = addCollective(plan, fb::CollectiveKind::ReduceScatter,
+                                     gemm.c, {m, n / devices}, 1);
+      addResult(plan, "c", addCopyOf(plan, shard), {m, n}, {{}, {0}});
+    } else {
+      addResult(
+          plan, "c",
+          addCollective(plan, fb::CollectiveKind::AllReduce, gemm.c, {m, n}, 0),
+          {m, n});
+    }
+  });
+  Loaded loaded(bytes);
+  EXPECT_TRUE(loaded.isInPlace());
+  EXPECT_TRUE(loaded.isInPlace(gatherCommand + 2));
+  // Without an order GEMMs add up other terms first than collectives.
+  expectBitsAndBytesOfCopies(bytes, "c", threads, /*orderedSums=*/true);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sums, GatheredSumTest,
+                         testing::Combine(testing::Bool(), testing::Bool(),
+                                          testing::Values(1, 2)));
 
 TEST(GatheredFactorsTest, RowsOneAfterTheOtherAreAWhole) {
   // 64 rows of 32 floats are a multiple of the alignment.
@@ -168,9 +200,10 @@ void PrintTo(const Use &use, std::ostream *out) { *out << use.name; }
 class GatherUseTest : public testing::TestWithParam<Use> {};
 
 TEST_P(GatherUseTest, DecidesWhetherItNeedsACopy) {
-  Loaded loaded(
-      makeGatherPlan(2, {8, 128, 64, false, false, 1}, GetParam().edit));
-  EXPECT_EQ(loaded.isInPlace(), GetParam().isInPlace);
+  const std::string bytes =
+      makeGatherPlan(2, {8, 128, 64, false, false, 1}, GetParam().edit);
+  EXPECT_EQ(Loaded(bytes).isInPlace(), GetParam().isInPlace);
+  expectBitsAndBytesOfCopies(bytes, "c", /*threads=*/2);
 }
 
 uint32_t shardOf(const fb::PlanT &plan) {
@@ -218,11 +251,7 @@ INSTANTIATE_TEST_SUITE_P(
               addClear(plan, gemm.c);
               moveLast(plan, gatherCommand + 2);
               addClear(plan, shardOf(plan));
-              addLoop(plan, gatherCommand + 3, 2);
-              plan.programs[0]
-                  ->commands[gatherCommand + 3]
-                  ->operation.AsLoop()
-                  ->commands = 2;
+              addLoopFrom(plan, gatherCommand + 3);
             }},
         Use{"the GEMM is in a loop", true,
             [](fb::PlanT &plan, fb::GemmT &gemm) {
@@ -230,7 +259,44 @@ INSTANTIATE_TEST_SUITE_P(
               addClear(plan, gemm.c);
               moveLast(plan, gatherCommand + 2);
               addLoop(plan, gatherCommand + 3, 2);
+            }},
+        Use{"the GEMM of a microbatch is in a loop", true,
+            [](fb::PlanT &plan, fb::GemmT &gemm) {
+              gemm.m /= 2;
+              gemm.a = addRowsOfRun(plan, gemm.a, gemm.m);
+              gemm.c = addRowsOfRun(plan, gemm.c, gemm.m);
+              addLoopFrom(plan, gatherCommand + 2);
             }}));
+
+/// A weight that is gathered for each microbatch, of rows of the other factor,
+/// and changes behind each.
+TEST(GatheredFactorsTest, AGatherInALoop) {
+  const std::string bytes = makePlan(3, [](fb::PlanT &plan) {
+    const int64_t rows = 40, n = 128, k = 64;
+    uint32_t x = addParameter(plan, "x0", {2 * rows, k}, {{}, {}});
+    uint32_t shard = addParameter(plan, "w0", {k, n}, {{}, {0}});
+    uint32_t other = addParameter(plan, "w1", {k, n}, {{}, {0}});
+    uint32_t y = addOwnBuffer(plan, fb::DType::F32, {2 * rows, n});
+    fb::GemmT gemm;
+    gemm.a = addRowsOfRun(plan, x, rows);
+    gemm.b = addAllGather(plan, shard, {k, n}, 1);
+    gemm.c = addRowsOfRun(plan, y, rows);
+    gemm.m = rows, gemm.n = n, gemm.k = k;
+    addCommand(plan, gemm);
+    fb::CopyT copy;
+    copy.in = other;
+    copy.out = shard;
+    addCommand(plan, copy);
+    addLoopFrom(plan, gatherCommand);
+    plan.programs[0]
+        ->commands[gatherCommand + 2]
+        ->operation.AsCollectiveWait()
+        ->start = gatherCommand + 1;
+    addResult(plan, "c", y, {2 * rows, n});
+  });
+  EXPECT_TRUE(Loaded(bytes).isInPlace(gatherCommand + 1));
+  expectBitsAndBytesOfCopies(bytes, "c", /*threads=*/2);
+}
 
 TEST(GatheredFactorsTest, ShardsOfSeveralAxes) {
   for (int dim : {0, 1}) {

@@ -11,8 +11,11 @@
 #include "TestPlan.h"
 
 #include "exec/ProgramBuffers.h"
+#include "shardc-rt/Executor.h"
 
 #include <algorithm>
+#include <cstring>
+#include <gtest/gtest.h>
 #include <memory>
 #include <string>
 #include <utility>
@@ -89,17 +92,28 @@ inline uint32_t addAllGather(fb::PlanT &plan, uint32_t in,
                        std::move(shape), dim, std::move(axes));
 }
 
+/// Adds a result of the program, of a global shape; `axes` are those of each
+/// dimension, none unless they are given.
+inline void addResult(fb::PlanT &plan, const char *name, uint32_t buffer,
+                      std::vector<int64_t> shape,
+                      std::vector<std::vector<uint16_t>> axes = {}) {
+  auto result = std::make_unique<fb::ResultT>();
+  result->name = name;
+  result->buffer = buffer;
+  result->sharding = std::make_unique<fb::ShardingT>();
+  axes.resize(shape.size());
+  for (std::vector<uint16_t> &ofDim : axes) {
+    result->sharding->dims.push_back(std::make_unique<fb::DimShardingT>());
+    result->sharding->dims.back()->axes = std::move(ofDim);
+  }
+  result->shape = std::move(shape);
+  plan.programs[0]->results.push_back(std::move(result));
+}
+
 /// Adds a GEMM, whose result is the result "c" of the program.
 inline fb::GemmT *addGemm(fb::PlanT &plan, fb::GemmT gemm) {
   gemm.c = addOwnBuffer(plan, fb::DType::F32, {gemm.m, gemm.n});
-  auto result = std::make_unique<fb::ResultT>();
-  result->name = "c";
-  result->buffer = gemm.c;
-  result->shape = {gemm.m, gemm.n};
-  result->sharding = std::make_unique<fb::ShardingT>();
-  for (int dim = 0; dim < 2; ++dim)
-    result->sharding->dims.push_back(std::make_unique<fb::DimShardingT>());
-  plan.programs[0]->results.push_back(std::move(result));
+  addResult(plan, "c", gemm.c, {gemm.m, gemm.n});
   return addCommand(plan, gemm);
 }
 
@@ -131,6 +145,61 @@ inline uint32_t addCopyOf(fb::PlanT &plan, uint32_t buffer) {
 inline void moveLast(fb::PlanT &plan, size_t at) {
   auto &commands = plan.programs[0]->commands;
   std::rotate(commands.begin() + at, commands.end() - 1, commands.end());
+}
+
+/// Rows [run * rows, (run + 1) * rows) of a matrix in the runs of a loop.
+inline uint32_t addRowsOfRun(fb::PlanT &plan, uint32_t matrix, int64_t rows) {
+  auto &buffers = plan.programs[0]->buffers;
+  auto slice = std::make_unique<fb::BufferT>(*buffers[matrix]);
+  slice->stride = slice->bytes / slice->shape[0] * rows;
+  slice->bytes = slice->stride;
+  slice->shape[0] = rows;
+  buffers.push_back(std::move(slice));
+  return buffers.size() - 1;
+}
+
+/// Makes the commands from `at` on the body of a loop of two runs.
+inline void addLoopFrom(fb::PlanT &plan, size_t at) {
+  addLoop(plan, at, 2);
+  auto &commands = plan.programs[0]->commands;
+  commands[at]->operation.AsLoop()->commands = commands.size() - at - 1;
+}
+
+/// Result `name` of two steps without shared memory, where all collectives
+/// copy, and of two with it. All have the same bits, and count the same bytes.
+inline void expectBitsAndBytesOfCopies(const std::string &bytes,
+                                       const char *name, int threads,
+                                       bool orderedSums = false) {
+  auto plan = Plan::parse(bytes);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  auto context = Context::create({threads});
+  ASSERT_TRUE(context.ok());
+  HostArray x(DType::F32, {12});
+  std::vector<HostArray> results;
+  uint64_t wireBytes[2];
+  for (bool share : {false, true}) {
+    ExecutorOptions options;
+    options.shareReplicas = share;
+    options.orderedSums = orderedSums;
+    options.poisonPadding = true;
+    auto executor = Executor::create(**context, *plan, options);
+    ASSERT_TRUE(executor.ok()) << executor.status();
+    ASSERT_TRUE((*executor)->initializeParameters().ok());
+    // The second step reads the shards again.
+    for (int step = 0; step < 2; ++step) {
+      auto result = (*executor)->step({{"x", x.view()}});
+      ASSERT_TRUE(result.ok()) << result.status();
+      results.push_back(*result->find(name));
+      wireBytes[share] = result->wireBytes;
+    }
+  }
+  for (int step : {0, 1})
+    EXPECT_EQ(0,
+              std::memcmp(results[step + 2].data.data(),
+                          results[step].data.data(), results[step].data.size()))
+        << "step " << step;
+  EXPECT_GT(wireBytes[1], 0u);
+  EXPECT_EQ(wireBytes[0], wireBytes[1]);
 }
 
 /// A plan whose buffers have addresses, without an executor.

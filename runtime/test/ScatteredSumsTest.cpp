@@ -3,9 +3,6 @@
 #include "MatrixPlan.h"
 
 #include "exec/ScatteredSums.h"
-#include "shardc-rt/Executor.h"
-
-#include <gtest/gtest.h>
 
 using namespace shardc::rt;
 using namespace shardc::rt::test;
@@ -37,17 +34,9 @@ std::string makeScatterPlan(int devices, const Sizes &sizes,
     shape[sizes.dim] = (shape[sizes.dim] + devices - 1) / devices;
     uint32_t shard = addCollective(plan, fb::CollectiveKind::ReduceScatter,
                                    gemm.c, shape, sizes.dim);
-    auto result = std::make_unique<fb::ResultT>();
-    result->name = "sum";
-    result->buffer = addCopyOf(plan, shard);
-    result->shape = {sizes.m, sizes.n};
-    result->sharding = std::make_unique<fb::ShardingT>();
-    for (int dim = 0; dim < 2; ++dim) {
-      result->sharding->dims.push_back(std::make_unique<fb::DimShardingT>());
-      if (dim == sizes.dim)
-        result->sharding->dims.back()->axes = {0};
-    }
-    plan.programs[0]->results.push_back(std::move(result));
+    std::vector<std::vector<uint16_t>> axes(2);
+    axes[sizes.dim] = {0};
+    addResult(plan, "sum", addCopyOf(plan, shard), {sizes.m, sizes.n}, axes);
     if (edit)
       edit(plan, shard);
   });
@@ -136,8 +125,10 @@ void PrintTo(const Use &use, std::ostream *out) { *out << use.name; }
 class ScatterUseTest : public testing::TestWithParam<Use> {};
 
 TEST_P(ScatterUseTest, DecidesWhetherItNeedsACopy) {
-  Loaded loaded(makeScatterPlan(2, GetParam().sizes, GetParam().edit));
-  EXPECT_EQ(loaded.isInPlace(), GetParam().isInPlace);
+  const std::string bytes =
+      makeScatterPlan(2, GetParam().sizes, GetParam().edit);
+  EXPECT_EQ(Loaded(bytes).isInPlace(), GetParam().isInPlace);
+  expectBitsAndBytesOfCopies(bytes, "sum", /*threads=*/2, /*orderedSums=*/true);
 }
 
 /// Clears another buffer in the place of the sum.
@@ -146,6 +137,11 @@ void overwriteSum(fb::PlanT &plan) {
   uint32_t sum = step.commands[firstAddedCommand]->operation.AsGemm()->c;
   step.buffers.push_back(std::make_unique<fb::BufferT>(*step.buffers[sum]));
   addClear(plan, step.buffers.size() - 1);
+}
+
+/// Copies the shard once more, and makes that the result.
+void addSecondReader(fb::PlanT &plan, uint32_t shard) {
+  plan.programs[0]->results.back()->buffer = addCopyOf(plan, shard);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -188,11 +184,42 @@ INSTANTIATE_TEST_SUITE_P(
             {8, 64, 0},
             [](fb::PlanT &plan, uint32_t) {
               overwriteSum(plan);
-              addLoop(plan, scatterCommand + 2, 2);
-              plan.programs[0]
-                  ->commands[scatterCommand + 2]
-                  ->operation.AsLoop()
-                  ->commands = 2;
+              addLoopFrom(plan, scatterCommand + 2);
+            }},
+        Use{"two commands read shards of rows",
+            true,
+            {8, 64, 0},
+            addSecondReader},
+        Use{"two commands read shards of columns",
+            true,
+            {33, 256, 1},
+            addSecondReader},
+        Use{"all runs of a loop read shards of columns",
+            true,
+            {33, 256, 1},
+            [](fb::PlanT &plan, uint32_t shard) {
+              // Twice below one another; the loop writes nothing else.
+              auto &buffers = plan.programs[0]->buffers;
+              uint32_t twice = addOwnBuffer(
+                  plan, fb::DType::F32,
+                  {2 * buffers[shard]->shape[0], buffers[shard]->shape[1]});
+              fb::CopyT copy;
+              copy.in = shard;
+              copy.out = addRowsOfRun(plan, twice, buffers[shard]->shape[0]);
+              addCommand(plan, copy);
+              addLoop(plan, scatterCommand + 3, 2);
+              fb::ResultT &sum = *plan.programs[0]->results.back();
+              sum.buffer = twice;
+              sum.shape[0] *= 2;
+            }},
+        Use{"a sum over another axis reads shards of columns",
+            true,
+            {33, 256, 1},
+            [](fb::PlanT &plan, uint32_t shard) {
+              addAxis(plan);
+              plan.programs[0]->results.back()->buffer = addCollective(
+                  plan, fb::CollectiveKind::AllReduce, shard,
+                  plan.programs[0]->buffers[shard]->shape, 0, {1});
             }}));
 
 } // namespace
