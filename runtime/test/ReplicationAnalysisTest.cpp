@@ -3,7 +3,6 @@
 #include "TestPlan.h"
 
 #include "exec/ArenaLayout.h"
-#include "exec/Barriers.h"
 #include "exec/MergeGemms.h"
 #include "shardc-rt/Executor.h"
 
@@ -357,38 +356,6 @@ TEST(MergeGemmsTest, TermsInOrderStayApart) {
   mergeGemms(gemm, {DType::F32, DType::F32}, /*inOrder=*/true, sum);
   EXPECT_EQ(gemm.k, 4);
   EXPECT_EQ(sum[0].terms.size(), 2u);
-}
-
-TEST(BarriersTest, WorkersWaitWhereTheyAccessTheSameBytes) {
-  char bytes[64];
-  Barriers barriers(2);
-  auto step = [&](std::vector<std::tuple<int, int, bool>> accesses) {
-    for (auto [worker, at, isWrite] : accesses)
-      barriers.access(worker, bytes + at, 8, isWrite);
-    return barriers.endStep();
-  };
-  EXPECT_FALSE(step({{0, 0, true}, {1, 8, true}}));
-  EXPECT_FALSE(step({{0, 0, false}, {1, 8, false}})); // each its own
-  EXPECT_TRUE(step({{0, 8, false}}));                 // worker 1 wrote it
-  EXPECT_FALSE(step({{1, 8, false}}));                // both only read
-  EXPECT_TRUE(step({{1, 4, true}}));                  // worker 0 read it
-  barriers.accessAll();
-  EXPECT_TRUE(step({{1, 32, false}}));
-  EXPECT_FALSE(step({{1, 32, false}}));
-}
-
-TEST(BarriersTest, TasksAreSharedOutOnceInOrder) {
-  for (int64_t tasks : {0, 1, 2, 3, 7, 16, 100})
-    for (int workers : {1, 2, 3, 5, 8}) {
-      int64_t next = 0;
-      for (int worker = 0; worker < workers; ++worker) {
-        TaskRange range(tasks, worker, workers);
-        EXPECT_EQ(range.begin, next);
-        EXPECT_LE(range.end - range.begin, (tasks + workers - 1) / workers);
-        next = range.end;
-      }
-      EXPECT_EQ(next, tasks);
-    }
 }
 
 } // namespace

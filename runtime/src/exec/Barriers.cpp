@@ -2,13 +2,12 @@
 
 #include "exec/Barriers.h"
 
+#include "absl/algorithm/container.h"
+
 #include <algorithm>
+#include <iterator>
 
 using namespace shardc::rt;
-
-/// The most accesses since the last barrier; then there is one in any case. It
-/// costs little beside so many steps, and comparing accesses takes time.
-static constexpr size_t mostAccesses = 2048;
 
 void Barriers::access(int worker, const void *bytes, uint64_t count,
                       bool isWrite) {
@@ -30,23 +29,67 @@ void Barriers::access(int worker, const void *bytes, uint64_t count,
 bool Barriers::isNeeded() const {
   if (workers == 1)
     return false;
-  if (mustWait || step.size() + sinceBarrier.size() > mostAccesses)
-    return true;
-  for (const Access &now : step)
-    for (const Access &before : sinceBarrier)
-      if (now.worker != before.worker && (now.isWrite || before.isWrite) &&
-          now.begin < before.end && before.begin < now.end)
-        return true;
+  return mustWait || absl::c_any_of(step, [&](const Access &access) {
+           return meetsOther(access);
+         });
+}
+
+bool Barriers::meetsOther(const Access &access) const {
+  auto segment = sinceBarrier.upper_bound(access.begin);
+  if (segment != sinceBarrier.begin() &&
+      std::prev(segment)->second.end > access.begin)
+    --segment;
+  auto isOther = [&](int worker) {
+    return worker != nobody && worker != access.worker;
+  };
+  for (; segment != sinceBarrier.end() && segment->first < access.end;
+       ++segment)
+    if (isOther(segment->second.writer) ||
+        (access.isWrite && isOther(segment->second.user)))
+      return true;
   return false;
+}
+
+void Barriers::splitAt(uintptr_t place) {
+  auto segment = sinceBarrier.upper_bound(place);
+  if (segment == sinceBarrier.begin())
+    return;
+  --segment;
+  Segment behind = segment->second;
+  if (segment->first == place || behind.end <= place)
+    return;
+  segment->second.end = place;
+  sinceBarrier.emplace(place, behind);
+}
+
+void Barriers::note(const Access &access) {
+  splitAt(access.begin);
+  splitAt(access.end);
+  auto add = [&](int &to, int worker) {
+    to = to == nobody || to == worker ? worker : several;
+  };
+  auto segment = sinceBarrier.lower_bound(access.begin);
+  for (uintptr_t place = access.begin; place < access.end; ++segment) {
+    if (segment == sinceBarrier.end() || segment->first > place) {
+      uintptr_t end = segment == sinceBarrier.end()
+                          ? access.end
+                          : std::min(access.end, segment->first);
+      segment = sinceBarrier.emplace(place, Segment{end}).first;
+    }
+    add(segment->second.user, access.worker);
+    if (access.isWrite)
+      add(segment->second.writer, access.worker);
+    place = segment->second.end;
+  }
 }
 
 bool Barriers::endStep() {
   bool needed = isNeeded();
-  if (needed) {
+  if (needed)
     sinceBarrier.clear();
-    mustWait = false;
-  }
-  sinceBarrier.insert(sinceBarrier.end(), step.begin(), step.end());
+  mustWait &= !needed;
+  if (workers > 1)
+    absl::c_for_each(step, [&](const Access &access) { note(access); });
   step.clear();
   return needed;
 }

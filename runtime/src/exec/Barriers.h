@@ -11,6 +11,7 @@
 #define SHARDC_RT_SRC_EXEC_BARRIERS_H
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 namespace shardc::rt {
@@ -55,9 +56,25 @@ private:
     int worker;
     bool isWrite;
   };
+  static constexpr int nobody = -1, several = -2;
+  /// Bytes up to `end`, with the worker that has accessed them, and the one
+  /// that has written them.
+  struct Segment {
+    uintptr_t end;
+    int user = nobody, writer = nobody;
+  };
+
+  /// Whether another worker has accessed these bytes since the last barrier,
+  /// and one of the two writes them.
+  bool meetsOther(const Access &access) const;
+  /// Makes `place` the begin of a segment, or of bytes without one.
+  void splitAt(uintptr_t place);
+  void note(const Access &access);
 
   const int workers;
-  std::vector<Access> step, sinceBarrier;
+  std::vector<Access> step;
+  /// By their begins; they are disjoint.
+  std::map<uintptr_t, Segment> sinceBarrier;
   bool mustWait = false;
 };
 
