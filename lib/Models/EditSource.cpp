@@ -38,8 +38,10 @@ public:
       return part.begin <= begin && end <= part.end;
     });
   }
-  /// Nothing if two of them meet.
-  std::optional<std::string> apply(StringRef text) const {
+  /// Nothing if two of them meet. Comments in what is replaced are moved to
+  /// lines of their own, above it.
+  std::optional<std::string> apply(StringRef text,
+                                   const SourceTokens &tokens) const {
     const std::string ending = getLineEnding(text).str();
     std::vector<Part> sorted = parts;
     llvm::stable_sort(sorted, [](const Part &a, const Part &b) {
@@ -51,6 +53,12 @@ public:
       if (part.begin < at)
         return std::nullopt;
       result += text.slice(at, part.begin);
+      StringRef line = text.take_front(part.begin).rsplit('\n').second;
+      if (part.begin <= text.find('\n'))
+        line = text.take_front(part.begin);
+      const std::string indent = line.take_while(llvm::isSpace).str();
+      for (StringRef comment : tokens.getComments(part.begin, part.end))
+        result.insert(result.rfind('\n') + 1, indent + comment.str() + ending);
       for (char letter : part.with)
         result += letter == '\n' ? ending : std::string(1, letter);
       at = part.end;
@@ -94,7 +102,7 @@ public:
       apply(change);
     removeConstraints();
     editAliases();
-    return edits.apply(text);
+    return edits.apply(text, tokens);
   }
 
 private:

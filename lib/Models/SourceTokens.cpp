@@ -42,7 +42,9 @@ SourceTokens::SourceTokens(StringRef text) : text(text) {
     if (llvm::isSpace(text[at])) {
       ++at;
     } else if (text.substr(at).starts_with("//")) {
-      at = std::min(text.find('\n', at), text.size());
+      size_t end = std::min(text.find('\n', at), text.size());
+      comments.push_back(text.slice(at, end).rtrim());
+      at = end;
     } else {
       size_t end = findEnd(text, at);
       if (end == text.npos) {
@@ -69,6 +71,15 @@ SourceTokens::SourceTokens(StringRef text) : text(text) {
     }
   }
   whole = open.empty();
+}
+
+llvm::SmallVector<StringRef> SourceTokens::getComments(size_t begin,
+                                                       size_t end) const {
+  llvm::SmallVector<StringRef> found;
+  for (StringRef comment : comments)
+    if (size_t at = comment.begin() - text.begin(); begin <= at && at < end)
+      found.push_back(comment);
+  return found;
 }
 
 StringRef SourceTokens::getText(size_t number) const {

@@ -53,10 +53,14 @@ public:
   llvm::SmallVector<Entry> getEntries(size_t open) const;
   /// Whether a comment begins between the tokens `number` and its successor.
   bool hasCommentBehind(size_t number) const;
+  /// The comments that begin in [begin, end), without the ends of their lines.
+  llvm::SmallVector<llvm::StringRef> getComments(size_t begin,
+                                                 size_t end) const;
 
 private:
   llvm::StringRef text;
   std::vector<Token> tokens;
+  std::vector<llvm::StringRef> comments; ///< In order.
   bool whole = true;
 };
 

@@ -24,8 +24,9 @@ llvm::StringRef getLineEnding(llvm::StringRef text);
 /// with the mesh and the annotations of `setMesh`, `removeAnnotations` and
 /// `annotateStrategy`. A sharding has the alias that `text` has for it; one
 /// that comes more than once, and has none, is given one. Aliases that nothing
-/// names any more are removed. Comments behind what is removed stay, and lines
-/// end as those of `text`.
+/// names any more are removed. Comments stay: those behind what is removed in
+/// their places, those within what is rewritten in lines above it. Lines end as
+/// those of `text`.
 ///
 /// The result is parsed and compared with `annotated`: an error, if the text
 /// is in a form that the edits do not know (the generic form of an op, a

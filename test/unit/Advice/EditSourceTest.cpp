@@ -195,6 +195,33 @@ TEST_F(EditSource, KeepsCommentsBehindWhatItRemoves) {
                                          "    %h = shardc.relu %z"));
 }
 
+TEST_F(EditSource, MovesCommentsAboveWhatItRewrites) {
+  std::string text = written;
+  auto replace = [&](StringRef what, StringRef with) {
+    size_t at = text.find(what);
+    ASSERT_NE(at, text.npos) << what.str();
+    text.replace(at, what.size(), with);
+  };
+  replace("[\"data\" = 2, \"model\" = 2]", "[\"data\" = 2, // rows\n"
+                                           "    // then columns\n"
+                                           "    \"model\" = 2]");
+  replace("sharding_constraint %z sharding",
+          "sharding_constraint %z // first\n        sharding");
+  replace("{shardc.stage = 0}", "{shardc.stage = // the \"only\" one\n 0}");
+  replace("[{}, {\"model\"}]>", "[{}, // whole\n {\"model\"}]>");
+  replace("{shardc.sharding = #old, shardc.role",
+          "{shardc.sharding = // as z\n #old, shardc.role");
+  std::string edited = edit(text, "fsdp", {{"data", 4}});
+  EXPECT_THAT(edited, testing::HasSubstr("  // then columns\n"
+                                         "  shardc.mesh @mesh "
+                                         "<[\"data\" = 4]> // four devices\n"));
+  for (const char *comment : {"// rows\n", "// first\n", "// whole\n",
+                              "// the \"only\" one\n", "// as z\n"})
+    EXPECT_THAT(edited, testing::HasSubstr(comment)) << edited;
+  // Once more nothing is left to move.
+  EXPECT_EQ(edit(edited, "fsdp", {{"data", 4}}), edited);
+}
+
 TEST_F(EditSource, LinesEndAsThoseOfTheText) {
   auto toWindows = [](StringRef text) {
     std::string result;
