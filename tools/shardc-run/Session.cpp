@@ -114,7 +114,6 @@ private:
   bool areCheckpointsDone = false; ///< The last step is in one.
   Metrics metrics;
   std::unique_ptr<Trace> trace; ///< Null: not asked for.
-  int64_t begunSteps = 0;       ///< Of the training, from its very beginning.
   RunSummary summary;
 };
 } // namespace
@@ -382,11 +381,12 @@ TrainOptions Session::trainOptions() {
   uint64_t reported = program ? program->wireBytes : 0;
   options.trace = trace.get();
   options.wholeBatches = check != nullptr;
-  options.onBatch = [this](const Batch &batch) {
-    ++begunSteps;
+  options.beforeBatch = [this](int64_t step) {
     if (trace)
-      trace->setRecording(arguments.traceFirst <= begunSteps &&
-                          begunSteps <= arguments.traceLast);
+      trace->setRecording(arguments.traceFirst <= step &&
+                          step <= arguments.traceLast);
+  };
+  options.onBatch = [this](const Batch &batch) {
     return check ? check->step(batch) : absl::OkStatus();
   };
   options.onStep = [this, reported](const StepRecord &record,
@@ -454,7 +454,7 @@ int Session::train() {
   if (isFirst && !arguments.metrics.empty())
     if (int code = metrics.open(arguments.metrics, checkpoints.start().steps))
       return code;
-  lastStep = begunSteps = checkpoints.start().steps;
+  lastStep = checkpoints.start().steps;
   watchdog.begin(absl::StrCat("step ", lastStep + 1));
   absl::StatusOr<TrainSummary> trained =
       rt::train(*executor, trainingData, trainOptions(), out());

@@ -85,6 +85,8 @@ absl::Status Training::begin() {
       steps = begun;
       break;
     }
+    if (options.beforeBatch)
+      options.beforeBatch(begun + 1);
     const Clock::time_point asked = Clock::now();
     absl::StatusOr<const Batch *> batch = batches->next();
     if (!batch.ok())
