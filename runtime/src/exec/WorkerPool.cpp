@@ -312,13 +312,16 @@ void WorkerPool::leaveCoreToCaller() {
   callerCore = core;
   cpu_set_t others = cores;
   CPU_CLR(core, &others);
-  if (CPU_COUNT(&others) < workers - 1) {
+  // Spare workers may use all cores: divided work needs each of them.
+  const int active = std::min(workers, usable) - 1;
+  if (CPU_COUNT(&others) < active) {
     if (!wasLent)
       return;
     others = cores;
   }
-  for (std::thread &thread : threads)
-    pthread_setaffinity_np(thread.native_handle(), sizeof(others), &others);
+  for (int thread = 0; thread < workers - 1; ++thread)
+    pthread_setaffinity_np(threads[thread].native_handle(), sizeof(others),
+                           thread < active ? &others : &cores);
 }
 
 /// The nanoseconds for which a thread has had a core; none: it is not known.

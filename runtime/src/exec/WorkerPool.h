@@ -9,8 +9,8 @@
 // start of a job. While the caller sleeps, one that is late because its own
 // core has other work may use that of the caller; and a caller that is late may
 // use that of a thread that is about to sleep, with its own affinity restored
-// before `run` returns. No more workers take chunks than the process has CPUs,
-// but for divided work.
+// before `run` returns. No more workers take chunks than the process had CPUs
+// when the pool was made, but for divided work.
 //
 //===----------------------------------------------------------------------===//
 
@@ -122,9 +122,10 @@ private:
   void wakeSpare();
 
   const int workers;
-  /// CPUs that can run threads of this process at the same time. Other workers
-  /// than the first so many are spare: where who takes a chunk does not matter,
-  /// they would only take CPUs from those that have one.
+  /// CPUs that could run threads of this process at the same time when the pool
+  /// was made; an affinity or quota that changes later is not seen. Other
+  /// workers than the first so many are spare: where who takes a chunk does not
+  /// matter, they would only take CPUs from those that have one.
   const int usable;
   /// The affinity of the thread that made the pool, whose cores the workers
   /// use.
