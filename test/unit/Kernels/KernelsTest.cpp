@@ -28,6 +28,7 @@
 #include <gtest/gtest.h>
 #include <limits>
 #include <random>
+#include <set>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -313,6 +314,63 @@ TEST(KernelsTest, GemmsOfFewColumnsHaveEpilogues) {
       for (int64_t i = m * n; i < m * n + 8; ++i)
         ASSERT_EQ(result[i], 99) << shape << " wrote behind the result";
     }
+}
+
+/// Lanes beside whole vectors are stored in pieces for AVX2, where a masked
+/// store is slow, and with a mask for AVX-512. The first alone is run here.
+TEST(KernelsTest, FewLanesAreStoredAsTheCpuLikes) {
+  DialectRegistry registry;
+  shardc::registerShardcDialects(registry);
+  registry.insert<scf::SCFDialect, arith::ArithDialect, math::MathDialect,
+                  vector::VectorDialect, cf::ControlFlowDialect>();
+  MLIRContext context(registry);
+  context.loadAllAvailableDialects();
+  // Rows of seven columns, of eleven, and of eight and four.
+  for (auto [columns, lanes, pieces] :
+       {std::tuple(
+            7, 8,
+            std::vector<std::string>{"vector<4xf32>", "vector<2xf32>", "f32"}),
+        std::tuple(
+            11, 16,
+            std::vector<std::string>{"vector<8xf32>", "vector<2xf32>", "f32"}),
+        std::tuple(
+            12, 16,
+            std::vector<std::string>{"vector<8xf32>", "vector<4xf32>"})}) {
+    const std::string a = tensor({64, 5}), b = tensor({5, columns}),
+                      c = tensor({64, columns});
+    OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
+        "module { shardc.mesh @mesh <[\"d\" = 1]>\nfunc.func @f(%a: " + a +
+            ", %b: " + b + ") -> " + c + " {\n%k = shardc.kernel(%a, %b) : (" +
+            a + ", " + b + ") -> " + c + " {\n^bb0(%a0: " + a + ", %a1: " + b +
+            "):\n%r = shardc.dot_general %a0, %a1 " +
+            "contracting = [1] x [0] : " + a + ", " + b + " -> " + c +
+            "\nshardc.yield %r : " + c + "\n}\nreturn %k : " + c + "\n}}\n",
+        ParserConfig(&context));
+    ASSERT_TRUE(module);
+    ASSERT_TRUE(succeeded(shardc::lowerKernels(*module)));
+    OwningOpRef<ModuleOp> wide = shardc::lowerWideKernels(*module);
+    ASSERT_TRUE(wide);
+    // The types that stores have; masked ones by themselves.
+    auto storesOf = [&](Operation *functions, std::set<std::string> &masked) {
+      std::set<std::string> types;
+      functions->walk([&](Operation *op) {
+        if (!isa<LLVM::StoreOp, LLVM::MaskedStoreOp>(op))
+          return;
+        std::string type;
+        llvm::raw_string_ostream(type) << op->getOperand(0).getType();
+        (isa<LLVM::StoreOp>(op) ? types : masked).insert(type);
+      });
+      return types;
+    };
+    std::set<std::string> maskedNarrow, maskedWide;
+    std::set<std::string> narrow = storesOf(*module, maskedNarrow);
+    std::set<std::string> ofWide = storesOf(*wide, maskedWide);
+    EXPECT_EQ(narrow, std::set<std::string>(pieces.begin(), pieces.end()));
+    EXPECT_TRUE(maskedNarrow.empty());
+    EXPECT_TRUE(ofWide.empty()) << *ofWide.begin();
+    EXPECT_EQ(maskedWide, std::set<std::string>{
+                              "vector<" + std::to_string(lanes) + "xf32>"});
+  }
 }
 
 struct Unary {
