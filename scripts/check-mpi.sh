@@ -237,11 +237,10 @@ EOF
 cases=$((cases + 1))
 mpirun -n 3 shardc-run --measure-machine=machine.json --deadline=3 &>said &
 launcher=$!
-for _ in $(seq 100); do
-  [ "$(pgrep -c -P "$launcher" shardc-run)" -lt 3 ] || break
+for _ in $(seq 300); do
+  ! grep -q '^measuring 3 processes' said || break
   sleep 0.1
 done
-sleep 2
 lost=$(pgrep -P "$launcher" shardc-run | sed -n 2p)
 kill -STOP "$lost"
 actual=0

@@ -72,6 +72,9 @@ int shardc::run::measureMachine(const Arguments &arguments,
     if (int code = devices.find())
       return code;
     WorkerPool &pool = devices.workers().workers();
+    // All have met by now.
+    if (peers.ofCpus && isFirst)
+      std::cerr << "measuring " << peers.ofCpus->size() << " processes\n";
     json = peers.ofCpus ? measureProcesses(pool, *peers.ofCpus)
                         : measureComputer(pool);
   }
