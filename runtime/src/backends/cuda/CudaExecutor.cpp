@@ -7,6 +7,7 @@
 #include "exec/Arrays.h"
 #include "exec/DescribeSteps.h"
 #include "exec/Shards.h"
+#include "exec/WorkerPool.h"
 #include "init/Initialization.h"
 
 #include "absl/strings/match.h"
@@ -376,7 +377,11 @@ shardc::rt::createCudaExecutor(std::shared_ptr<const Plan> plan,
 absl::Status CudaExecutor::initializeParameters() {
   if (!failure.ok())
     return failure;
-  Initialization initialization(spec, options);
+  WorkerPool workers(findUsableCpus().count());
+  Initialization initialization(
+      spec, options, [&](int64_t tasks, absl::FunctionRef<void(int64_t)> task) {
+        workers.forEach(tasks, /*atOnce=*/1, task);
+      });
   for (size_t i = 0; i < spec.tensors.size(); ++i) {
     const TensorSpec &tensor = spec.tensors[i];
     if (tensor.role != Role::Parameter && tensor.role != Role::State)
