@@ -38,7 +38,7 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, default=7, help="of each contest")
     parser.add_argument("--best", action="store_true", help="compares the best of many short rounds: for a busy computer")
     parser.add_argument("--only", default="", metavar="SECTIONS", help=f"some of {','.join(SECTIONS)}")
-    parser.add_argument("--models", default="", metavar="TEXT", help="of the section busy, only models whose names contain it")
+    parser.add_argument("--models", default="", metavar="TEXT", help="of the sections busy, estimates and advice, only models whose names contain it")
     return parser.parse_args()
 
 

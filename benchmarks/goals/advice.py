@@ -4,7 +4,7 @@ import json
 import os
 
 import workloads as w
-from estimates import MODELS
+from estimates import chosen_models
 from table import Line
 
 DEVICES = 8
@@ -29,7 +29,7 @@ def layout(plan):
 def advice(bench):
     machine = os.path.join(bench.compiler.folder, "machine.json")
     bench.compiler.measure_machine(machine)
-    for name, mlp in MODELS.items():
+    for name, mlp in chosen_models(bench).items():
         model = bench.compiler.model(mlp, w.ONE)
         answer = json.loads(bench.compiler.run("shardc-advise", model, f"--devices={DEVICES}", f"--machine={machine}", "--json"))
         # In the order of their estimates; pipelines that were slower than ten of these were left out.

@@ -12,6 +12,7 @@ import os
 import selectors
 import statistics
 import subprocess
+import time
 
 
 class Failure(Exception):
@@ -146,8 +147,9 @@ def attempt(entrant, wanted=0):
         return None
 
 
-def hold(entrants, rounds, seconds, best=False):
-    """Runs all of `entrants`, a dictionary, `rounds` times, about `seconds` each."""
+def hold(entrants, rounds, seconds, best=False, most=None):
+    """Runs all of `entrants`, a dictionary, `rounds` times, about `seconds` each; after
+    `most` seconds no further round begins."""
     for entrant in entrants.values():
         first = attempt(entrant)
         if first and first > seconds:
@@ -158,8 +160,11 @@ def hold(entrants, rounds, seconds, best=False):
             entrant.steps = wanted
             if enough:
                 break
-    for _ in range(rounds):
+    start = time.monotonic()
+    for number in range(rounds):
+        if number and most and time.monotonic() - start > most:
+            break
         for entrant in entrants.values():
-            if (time := attempt(entrant, seconds)) is not None:
-                entrant.times.append(time)
+            if (taken := attempt(entrant, seconds)) is not None:
+                entrant.times.append(taken)
     return Result(entrants, best)
