@@ -117,13 +117,17 @@ private:
   /// The seconds of an access to `bytes` of `value`, by the bytes that have
   /// been accessed since the last one.
   double access(Value value, double bytes) {
-    auto [last, isFirst] = lastAccess.try_emplace(getPlace(getRoot(value)), 0);
+    return bytes * computer.getSecondsPerByte(getDistance(value, bytes));
+  }
+  /// Accesses `bytes` of `value`.
+  double getDistance(Value value, double bytes) {
+    Place &place = accesses[getPlace(getRoot(value))];
     accessed += bytes;
-    if (isFirst)
-      footprint += bytes;
-    double distance = std::min(accessed - last->second, footprint);
-    last->second = accessed;
-    return bytes * computer.getSecondsPerByte(distance);
+    footprint += std::max(0.0, bytes - place.bytes);
+    place.bytes = std::max(place.bytes, bytes);
+    double distance = std::min(accessed - place.last, footprint);
+    place.last = accessed;
+    return distance;
   }
   double accessAll(Value value) {
     return access(value, getBytes(value) * getCopies(getVaries(value)));
@@ -141,13 +145,26 @@ private:
     auto gemm = dyn_cast<GemmOp>(op);
     if (!gemm)
       return merged;
-    // One GEMM of all rows, if they follow one another.
+    // One GEMM of all rows, if they follow one another. Those of a microbatch
+    // lie between the others of their device.
     double ofRight = getCopies(getVaries(gemm.getRhs()));
-    if (!gemm.getTransposeLhs() && added == 1 && ofRight < copies) {
+    if (!gemm.getTransposeLhs() && added == 1 && ofRight < copies &&
+        !isSlice(gemm.getLhs())) {
       merged.rows *= copies / ofRight;
       merged.gemms = ofRight;
     }
     return merged;
+  }
+
+  /// Whether `value` is a part of an operand of a loop, another in each run.
+  static bool isSlice(Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    auto loop = argument
+                    ? dyn_cast<AccumulateOp>(argument.getOwner()->getParentOp())
+                    : AccumulateOp();
+    return loop && argument.getArgNumber() < loop.getOperands().size() &&
+           loop.getOperand(argument.getArgNumber()).getType() !=
+               value.getType();
   }
 
   /// Whether the library computes `op` in a type whose GEMMs have been measured
@@ -339,10 +356,14 @@ private:
         if (argument.getOwner()->getParentOp() == op)
           right = op->getOperand(argument.getArgNumber());
       isMeasured |= hasMeasuredSides(inner, own);
-      if (!isMeasured)
-        rights += std::min(copies, getCopies(getVaries(right))) *
-                  getStridedBytes(inner->getOperand(1));
       reads = merged.gemms * copies / getCopies(axes);
+      const double factor = getStridedBytes(inner->getOperand(1));
+      // The nearest cache holds it for the GEMMs that follow.
+      const bool isKept = factor <= computer.memory.front().bytes;
+      if (!isMeasured)
+        rights +=
+            factor *
+            (isKept ? std::min(copies, getCopies(getVaries(right))) : reads);
     });
     const double idle = getIdleFactor(op, results, work * copies / results);
     double exchanged = 0;
@@ -351,22 +372,35 @@ private:
           getExchangedBytes(inner, copies, computer.workers / idle / results);
     });
     double memory = 0, local = 0, all = 0, beyond = 0;
-    auto add = [&](Value value, double times) {
-      double bytes = getBytes(value) * times;
-      memory += access(value, bytes);
-      all += bytes;
-      local += getBytes(value);
+    // By place of an operand.
+    llvm::SmallDenseMap<int64_t, double> distances;
+    // `copies` of `value`, accessed `times` times: all but the first time the
+    // nearest cache that holds it has it.
+    auto add = [&](Value value, double copies, double times, double distance) {
+      const double bytes = getBytes(value);
+      memory += bytes * (copies * computer.getSecondsPerByte(distance) +
+                         (times - copies) * computer.getSecondsPerByte(
+                                                std::min(distance, bytes)));
+      all += bytes * times;
+      local += bytes;
     };
     // Every GEMM reads its factors, however many others have read the same.
     for (Value operand : op->getOperands()) {
       double own = getCopies(getVaries(operand));
-      add(operand, flops > 0 ? std::max(own, reads) : own);
+      double times = flops > 0 ? std::max(own, reads) : own;
+      double distance = getDistance(operand, getBytes(operand) * times);
+      distances.try_emplace(getPlace(getRoot(operand)), distance);
+      add(operand, own, times, distance);
     }
     if (flops > 0)
       beyond = computer.getExchangeSeconds(exchanged, memory / all) +
                computer.getFactorSeconds(rights, memory / all);
-    for (Value result : op->getResults())
-      add(result, results);
+    // What replaces an operand goes back to where that came from.
+    for (Value result : op->getResults()) {
+      double distance = getDistance(result, getBytes(result) * results);
+      add(result, results, results,
+          std::max(distance, distances.lookup(getPlace(getRoot(result)))));
+    }
     // The arithmetic of a GEMM hides its accesses to the nearest cache.
     if (flops > 0)
       memory = std::max(0.0, memory - all * computer.getSecondsPerByte(1));
@@ -621,8 +655,11 @@ private:
   /// Offsets in the arena, as far as they are planned; numbers of others.
   llvm::DenseMap<Value, int64_t> places;
   llvm::DenseMap<Value, size_t> numbers;
-  /// By place, the bytes accessed until it was accessed last.
-  llvm::DenseMap<int64_t, double> lastAccess;
+  struct Place {
+    /// The bytes accessed until it was accessed last, and its own.
+    double last = 0, bytes = 0;
+  };
+  llvm::DenseMap<int64_t, Place> accesses;
   double accessed = 0, footprint = 0;
   bool isPipeline = false;
   llvm::DenseMap<Operation *, size_t> spanOf;

@@ -285,6 +285,76 @@ TEST_F(SharedTimeTest, CopiesAreComputedOnce) {
   EXPECT_EQ(four.spans[0].memoryBytes, 256);
 }
 
+TEST_F(SharedTimeTest, ResultsGoBackToWhereTheirOperandsCameFrom) {
+  // Between two steps' accesses to either value are 256 bytes, between reading
+  // and replacing %x 128. The only copy has one of two workers.
+  EXPECT_DOUBLE_EQ(estimate(R"(
+func.func @f(%x: tensor<4x8xf32> {shardc.offset = 0 : i64},
+             %y: tensor<4x8xf32> {shardc.offset = 128 : i64}) -> tensor<4x8xf32> {
+  %0 = shardc.kernel(%y, %x) {shardc.offsets = array<i64: 0>} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32> {
+  ^bb0(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>):
+    %1 = shardc.add %a, %b : tensor<4x8xf32>
+    shardc.yield %1 : tensor<4x8xf32>
+  }
+  return %0 : tensor<4x8xf32>
+})")
+                       .memorySeconds,
+                   2 * 3 * 128 / 50.0);
+}
+
+TEST_F(SharedTimeTest, PlacesAreAsLargeAsTheLargestValue) {
+  // %x and %0 have 32 bytes and %1, in the place of %0, 128: 160 in all.
+  const double seconds = machine.computer->getSecondsPerByte(160);
+  EXPECT_DOUBLE_EQ(estimate(R"(
+func.func @f(%x: tensor<8xf32> {shardc.offset = 0 : i64}) -> tensor<4x8xf32> {
+  %0 = shardc.kernel(%x) {shardc.offsets = array<i64: 64>} : (tensor<8xf32>) -> tensor<8xf32> {
+  ^bb0(%a: tensor<8xf32>):
+    %2 = shardc.exp %a : tensor<8xf32>
+    shardc.yield %2 : tensor<8xf32>
+  }
+  %1 = shardc.kernel(%x) {shardc.offsets = array<i64: 64>} : (tensor<8xf32>) -> tensor<4x8xf32> {
+  ^bb0(%a: tensor<8xf32>):
+    %2 = shardc.broadcast %a dims = [1] : tensor<8xf32> -> tensor<4x8xf32>
+    shardc.yield %2 : tensor<4x8xf32>
+  }
+  return %1 : tensor<4x8xf32>
+})")
+                       .memorySeconds,
+                   2 * ((32 + 128) * seconds + (32 + 32) / 100.0));
+}
+
+TEST_F(SharedTimeTest, GemmsOfMicrobatchesAreNotMerged) {
+  machine.computer->memory = {{1, 10}};
+  auto getFactorSeconds = [&] {
+    double seconds[2];
+    for (double perByte : {0.0, 1.0}) {
+      machine.computer->factorSecondsPerByte = perByte;
+      seconds[perByte > 0] = estimate(R"(
+func.func @f(%x: tensor<8x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"data"}, {}]>},
+             %w: tensor<8x12xf32>) -> tensor<4x12xf32> {
+  %0 = shardc.accumulate 2 of (%x) : (tensor<8x8xf32>) -> tensor<4x12xf32> {
+  ^bb0(%a: tensor<4x8xf32>, %s: tensor<4x12xf32>):
+    %1 = shardc.gemm %a, %w : tensor<4x8xf32>, tensor<8x12xf32> -> tensor<4x12xf32>
+    %2 = shardc.kernel(%1, %s) : (tensor<4x12xf32>, tensor<4x12xf32>) -> tensor<4x12xf32> {
+    ^bb0(%t: tensor<4x12xf32>, %u: tensor<4x12xf32>):
+      %3 = shardc.add %t, %u : tensor<4x12xf32>
+      shardc.yield %3 : tensor<4x12xf32>
+    }
+    shardc.yield %2 : tensor<4x12xf32>
+  }
+  return %0 : tensor<4x12xf32>
+})")
+                                 .memorySeconds;
+    }
+    return seconds[1] - seconds[0];
+  };
+  // Each of four devices reads the factor in both runs.
+  EXPECT_NEAR(getFactorSeconds(), 2 * 4 * 8 * 12 * 4, 1e-9);
+  // The nearest cache holds it for the other three.
+  machine.computer->memory = {{512, 10}};
+  EXPECT_NEAR(getFactorSeconds(), 2 * 8 * 12 * 4, 1e-9);
+}
+
 TEST_F(SharedTimeTest, CoordinatesMakeCopiesDiffer) {
   TimeEstimate time = estimate(R"(
 func.func @f(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
