@@ -54,22 +54,26 @@ int64_t getBlocksOfRows(int64_t rows, int64_t columns, int64_t elementsOfSum) {
   constexpr int64_t usualRows = 128, leastRows = 64, mostRows = 256;
   // Fewer are too little for several workers.
   constexpr int64_t leastBlocks = 4;
-  // The sums of blocks are written and read beside the rows.
-  constexpr int64_t leastReadBySum = 4;
+  // The sums of blocks are written and read beside the rows, and take memory.
+  // 256 KiB of them still pay where they are no more than the rows.
+  constexpr int64_t leastReadBySum = 4, fewElements = 1 << 16;
   // A second kernel costs more than is saved on fewer elements.
   constexpr int64_t leastElements = 1 << 14;
   if (rows * columns < leastElements)
     return 1;
-  auto isBlock = [&](int64_t size) {
-    return rows % size == 0 && rows >= leastBlocks * size &&
-           elementsOfSum * leastReadBySum <= size * columns;
-  };
-  for (int64_t size = usualRows; size >= leastRows; --size)
-    if (isBlock(size))
-      return rows / size;
-  for (int64_t size = usualRows + 1; size <= mostRows; ++size)
-    if (isBlock(size))
-      return rows / size;
+  for (bool areFew : {false, true}) {
+    auto isBlock = [&](int64_t size) {
+      return rows % size == 0 && rows >= leastBlocks * size &&
+             (areFew ? 1 : leastReadBySum) * elementsOfSum <= size * columns &&
+             (!areFew || rows / size * elementsOfSum <= fewElements);
+    };
+    for (int64_t size = usualRows; size >= leastRows; --size)
+      if (isBlock(size))
+        return rows / size;
+    for (int64_t size = usualRows + 1; size <= mostRows; ++size)
+      if (isBlock(size))
+        return rows / size;
+  }
   return 1;
 }
 

@@ -38,8 +38,9 @@ std::optional<GemmView> getGemmView(DotGeneralOp dot);
 /// The blocks into which a sum over `rows` rows of tensors with so many columns
 /// together is cut on CPUs, where the sum has `elementsOfSum` elements: of 128
 /// rows, else of fewer down to 64, else of more up to 256, whose number divides
-/// `rows`. 1: it is not cut, since rows are few or have no such divisor, or the
-/// sums of blocks are too large beside them.
+/// `rows`. There are four blocks at least, and their sums have a quarter of the
+/// elements of the rows at most; else as many, if that is 256 KiB or less. 1:
+/// it is not cut, since nothing does.
 int64_t getBlocksOfRows(int64_t rows, int64_t columns, int64_t elementsOfSum);
 
 /// Whether the GEMM is large enough for a library call: the threshold between

@@ -171,7 +171,7 @@ def SplitSumsPass : Shardc_Pass<"split-sums"> {
   let description = [{
     Input: the output of `shardc-fuse-kernels`. Output: the same, where a kernel
     of a GEMM that adds up over at least four blocks of 64 to 256 rows, and whose
-    result is small beside them, is two: the products of blocks of rows, and
+    result is small beside them, or 256 KiB in all blocks at most, is two: the products of blocks of rows, and
     their sum with what follows. Blocks of rows are divided among workers as the
     kernels are that compute the factors, whose rows are in a worker's caches.
     Up to eight sums whose results are read later, with blocks of 256 KiB in all,

@@ -96,7 +96,8 @@ func.func @whole(%few: tensor<240x64xf32>, %wide: tensor<1024x512xf32>, %thin: t
 
 // Blocks of fewer rows where there would be fewer than four of 128, and of more
 // where rows or sums ask for it: 146 divides 1022, and sums of 64 x 128
-// elements of 128 rows would be too large.
+// elements of 128 rows would be too large. Where there is no such block, sums
+// of 256 KiB may be as large as the rows.
 // CHECK-LABEL: func @sizes
 // CHECK: -> tensor<4x64xf32>
 // CHECK: tensor<256x64xf32> -> tensor<4x64x64xf32>
@@ -104,8 +105,10 @@ func.func @whole(%few: tensor<240x64xf32>, %wide: tensor<1024x512xf32>, %thin: t
 // CHECK: tensor<1022x64xf32> -> tensor<7x146x64xf32>
 // CHECK: -> tensor<4x64x128xf32>
 // CHECK: tensor<1024x64xf32> -> tensor<4x256x64xf32>
-func.func @sizes(%few: tensor<256x64xf32>, %odd: tensor<1022x64xf32>, %x: tensor<1024x64xf32>, %g: tensor<1024x128xf32>)
-    -> (tensor<64xf32>, tensor<64x64xf32>, tensor<64x128xf32>) {
+// CHECK-COUNT-2: tensor<384x64xf32> -> tensor<4x96x64xf32>
+// CHECK-NOT: shardc.reshape
+func.func @sizes(%few: tensor<256x64xf32>, %odd: tensor<1022x64xf32>, %x: tensor<1024x64xf32>, %g: tensor<1024x128xf32>, %three: tensor<384x64xf32>, %large: tensor<635x128xf32>)
+    -> (tensor<64xf32>, tensor<64x64xf32>, tensor<64x128xf32>, tensor<64x64xf32>, tensor<128x128xf32>) {
   %0 = shardc.kernel(%few) : (tensor<256x64xf32>) -> tensor<64xf32> {
   ^bb0(%a: tensor<256x64xf32>):
     %3 = shardc.reduce sum %a dims = [0] : tensor<256x64xf32> -> tensor<64xf32>
@@ -121,5 +124,15 @@ func.func @sizes(%few: tensor<256x64xf32>, %odd: tensor<1022x64xf32>, %x: tensor
     %3 = shardc.dot_general %a, %b contracting = [0] x [0] : tensor<1024x64xf32>, tensor<1024x128xf32> -> tensor<64x128xf32>
     shardc.yield %3 : tensor<64x128xf32>
   }
-  return %0, %1, %2 : tensor<64xf32>, tensor<64x64xf32>, tensor<64x128xf32>
+  %3 = shardc.kernel(%three) : (tensor<384x64xf32>) -> tensor<64x64xf32> {
+  ^bb0(%a: tensor<384x64xf32>):
+    %5 = shardc.dot_general %a, %a contracting = [0] x [0] : tensor<384x64xf32>, tensor<384x64xf32> -> tensor<64x64xf32>
+    shardc.yield %5 : tensor<64x64xf32>
+  }
+  %4 = shardc.kernel(%large) : (tensor<635x128xf32>) -> tensor<128x128xf32> {
+  ^bb0(%a: tensor<635x128xf32>):
+    %5 = shardc.dot_general %a, %a contracting = [0] x [0] : tensor<635x128xf32>, tensor<635x128xf32> -> tensor<128x128xf32>
+    shardc.yield %5 : tensor<128x128xf32>
+  }
+  return %0, %1, %2, %3, %4 : tensor<64xf32>, tensor<64x64xf32>, tensor<64x128xf32>, tensor<64x64xf32>, tensor<128x128xf32>
 }
