@@ -152,8 +152,8 @@ def estimates(bench):
             measured = measure(bench, mlp, chosen)
         factors = [max(a / b, b / a) for a, b in zip(measured, guessed)]
         errors += factors
-        for layout, seconds, guess, factor in zip(chosen, measured, guessed, factors):
-            yield Line(f"{name}, {layout.name}", "the estimate", seconds, guess, "s", factor, 2.0, False)
+        for layout, seconds, expected, factor in zip(chosen, measured, guessed, factors):
+            yield Line(f"{name}, {layout.name}", "the estimate", seconds, expected, "s", factor, 2.0, False)
 
         def summary(what, value, goal, at_least, limit=""):
             return Line(f"{name}, {what}", "", value, None, "", value, goal, at_least, limit)
