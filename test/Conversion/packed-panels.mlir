@@ -40,11 +40,11 @@ func.func @spread(%x: tensor<64x128xf32>, %w: tensor<128x96xf32>) -> tensor<64x9
 // CHECK-NOT: llvm.alloca
 // CHECK: llvm.return
 shardc.mesh @mesh <["data" = 1]>
-func.func @few_rows(%x: tensor<24x128xf32>, %w: tensor<128x128xf32>) -> tensor<24x128xf32> {
-  %0 = shardc.kernel(%x, %w) : (tensor<24x128xf32>, tensor<128x128xf32>) -> tensor<24x128xf32> {
-  ^bb0(%a0: tensor<24x128xf32>, %a1: tensor<128x128xf32>):
-    %1 = shardc.dot_general %a0, %a1 contracting = [1] x [0] : tensor<24x128xf32>, tensor<128x128xf32> -> tensor<24x128xf32>
-    shardc.yield %1 : tensor<24x128xf32>
+func.func @few_rows(%x: tensor<48x128xf32>, %w: tensor<128x128xf32>) -> tensor<48x128xf32> {
+  %0 = shardc.kernel(%x, %w) : (tensor<48x128xf32>, tensor<128x128xf32>) -> tensor<48x128xf32> {
+  ^bb0(%a0: tensor<48x128xf32>, %a1: tensor<128x128xf32>):
+    %1 = shardc.dot_general %a0, %a1 contracting = [1] x [0] : tensor<48x128xf32>, tensor<128x128xf32> -> tensor<48x128xf32>
+    shardc.yield %1 : tensor<48x128xf32>
   }
-  return %0 : tensor<24x128xf32>
+  return %0 : tensor<48x128xf32>
 }

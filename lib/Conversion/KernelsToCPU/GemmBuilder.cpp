@@ -218,7 +218,7 @@ void GemmBuilder::buildRows(const Index &batch, UnitRange range) {
 /// other data: rows some power of two apart. Enough rows of the result have to
 /// be there that share a copy.
 static bool meetInFewSets(const GemmView &gemm, int64_t elementBytes) {
-  constexpr int64_t line = 64, sets = 64, ways = 8, leastRows = 32;
+  constexpr int64_t line = 64, sets = 64, ways = 8, leastRows = 64;
   const int64_t apart = elementBytes * gemm.rhs.contracted;
   if (gemm.m < leastRows || apart % line != 0)
     return false;
