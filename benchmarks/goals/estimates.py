@@ -90,8 +90,8 @@ def kendall(measured, estimates):
     signs = []
     for (a, x), (b, y) in itertools.combinations(zip(measured, estimates), 2):
         if max(a, b) > DISTINCT * min(a, b):
-            signs.append((a > b) - (a < b) == (x > y) - (x < y))
-    return 2 * statistics.mean(signs) - 1 if signs else None
+            signs.append(((a > b) - (a < b)) * ((x > y) - (x < y)))
+    return statistics.mean(signs) if signs else None
 
 
 class MeasuredMachine:

@@ -79,11 +79,14 @@ int64_t getBlocksOfRows(int64_t rows, int64_t columns, int64_t elementsOfSum) {
 
 /// Whether the right factor is small, beside the rows too: it stays in the
 /// second-level cache, and a packed panel of its columns in the first-level
-/// one. Generated code widens bf16 anew for each tile, the library once.
+/// one. Generated code reads the left factor where it is, which takes terms
+/// side by side, and widens bf16 anew for each tile, the library once. It does
+/// not divide a matrix of a batch among workers.
 static bool hasSmallFactor(const GemmView &view) {
   const int64_t mostSide = view.isF32 ? 192 : 32;
   const int64_t side = std::max(view.k, view.n);
-  return side <= mostSide && side <= view.m;
+  return view.batch == 1 && (view.lhs.contracted == 1 || view.k == 1) &&
+         side <= mostSide && side <= view.m;
 }
 
 /// Whether the GEMM adds up rows that `shardc-split-sums` cuts into blocks,

@@ -319,6 +319,14 @@ private:
           static_cast<double>(
               cast<RankedTensorType>(result.getType()).getNumElements()));
     double parts = std::min(elements / elementsOfPart, work / workOfPart);
+    // A matrix of a batch is not divided.
+    op->walk([&](DotGeneralOp dot) {
+      double batch = 1;
+      for (int64_t dim : dot.getLhsBatching())
+        batch *= cast<RankedTensorType>(dot.getLhs().getType()).getDimSize(dim);
+      if (batch > 1)
+        parts = std::min(parts, batch);
+    });
     return computer.workers /
            std::min(computer.workers,
                     copies * std::max(1.0, std::floor(parts)));

@@ -33,6 +33,27 @@ TEST(BarriersTest, WorkersWaitWhereTheyAccessTheSameBytes) {
   EXPECT_FALSE(step({{1, 32, false}}));
 }
 
+TEST(BarriersTest, TooManyAccessesNeedBarriersOnBothSides) {
+  Barriers barriers(2);
+  auto stepOf = [&](int64_t accesses) {
+    for (int64_t access = 0; access < accesses; ++access)
+      barriers.access(0, place(16 * access), 8, /*isWrite=*/true);
+    return barriers.endStep();
+  };
+  EXPECT_FALSE(stepOf(4096));
+  EXPECT_TRUE(stepOf(4097));
+  // Of other bytes.
+  barriers.access(0, place(-64), 8, /*isWrite=*/false);
+  EXPECT_TRUE(barriers.endStep());
+  EXPECT_FALSE(stepOf(4096));
+  // Nor are those of a step that was only tried left.
+  for (int64_t access = 0; access <= 4096; ++access)
+    barriers.access(1, place(-64), 8 * (access % 2 + 1), access % 3 > 0);
+  EXPECT_TRUE(barriers.isNeeded());
+  barriers.dropStep();
+  EXPECT_FALSE(stepOf(4096));
+}
+
 TEST(BarriersTest, TasksAreSharedOutOnceInOrder) {
   for (int64_t tasks : {0, 1, 2, 3, 7, 16, 100})
     for (int workers : {1, 2, 3, 5, 8}) {

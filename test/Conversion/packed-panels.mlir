@@ -48,3 +48,20 @@ func.func @few_rows(%x: tensor<48x128xf32>, %w: tensor<128x128xf32>) -> tensor<4
   }
   return %0 : tensor<48x128xf32>
 }
+
+// -----
+
+// A panel that is the whole row lies side by side as it is.
+
+// CHECK-LABEL: llvm.func @shardc_matmul_0
+// CHECK-NOT: llvm.alloca
+// CHECK: llvm.return
+shardc.mesh @mesh <["data" = 1]>
+func.func @whole_rows(%x: tensor<64x512xf32>, %w: tensor<512x16xf32>) -> tensor<64x16xf32> {
+  %0 = shardc.kernel(%x, %w) : (tensor<64x512xf32>, tensor<512x16xf32>) -> tensor<64x16xf32> {
+  ^bb0(%a0: tensor<64x512xf32>, %a1: tensor<512x16xf32>):
+    %1 = shardc.dot_general %a0, %a1 contracting = [1] x [0] : tensor<64x512xf32>, tensor<512x16xf32> -> tensor<64x16xf32>
+    shardc.yield %1 : tensor<64x16xf32>
+  }
+  return %0 : tensor<64x16xf32>
+}

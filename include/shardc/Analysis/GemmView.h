@@ -46,13 +46,14 @@ int64_t getBlocksOfRows(int64_t rows, int64_t columns, int64_t elementsOfSum);
 /// Whether the GEMM is large enough for a library call: the threshold between
 /// generated code and the runtime's packed GEMMs, or a GPU's library. An
 /// estimate: packing and a separate epilogue cost about as much as generated
-/// code loses on a million multiply-adds. On CPUs generated code keeps, at any
-/// size, a right factor of at most 192 rows and columns (32 if not all is f32)
-/// and at least as many rows beside it, and, of f32, sums over rows that
-/// `shardc-split-sums` cuts into blocks (one matrix, at least twice as many
-/// rows as other sides, and those at most 128), and up to four million
-/// multiply-adds where no side is below 64 and a factor or the result has at
-/// most 16384 elements.
+/// code loses on a million multiply-adds. On CPUs generated code keeps, of
+/// matrices that are no batch and at any size, a right factor of at most 192
+/// rows and columns (32 if not all is f32) and at least as many rows beside it,
+/// whose terms lie side by side; and, of f32, sums over rows that
+/// `shardc-split-sums` cuts into blocks (at least twice as many rows as other
+/// sides, and those at most 128); and, of f32, up to four million multiply-adds
+/// where no side is below 64 and a factor or the result has at most 16384
+/// elements.
 bool isLargeGemm(const GemmView &view, bool isForCPU);
 
 } // namespace shardc

@@ -159,10 +159,12 @@ def FormGemmsPass : Shardc_Pass<"form-gemms"> {
   }];
   let options = [
     Option<"isForCPU", "for-cpu", "bool", /*default=*/"false",
-           "Leave to generated code what it computes faster on CPUs: GEMMs "
-           "with a right factor of at most 192 rows and columns and no fewer "
-           "rows beside it, sums over many rows that shardc-split-sums cuts, "
-           "and up to four million multiply-adds with a small matrix">
+           "Leave to generated code what it computes faster on CPUs: rows "
+           "with a right factor of at most 192 rows and columns (32 if not "
+           "all is f32), no more than there are rows; and of f32 sums that "
+           "shardc-split-sums cuts, over twice as many rows as the at most "
+           "128 of the result; and up to four million multiply-adds where no "
+           "side is below 64 and a matrix has at most 16384 elements">
   ];
 }
 
@@ -171,8 +173,9 @@ def SplitSumsPass : Shardc_Pass<"split-sums"> {
   let description = [{
     Input: the output of `shardc-fuse-kernels`. Output: the same, where a kernel
     of a GEMM that adds up over at least four blocks of 64 to 256 rows, and whose
-    result is small beside them, or 256 KiB in all blocks at most, is two: the products of blocks of rows, and
-    their sum with what follows. Blocks of rows are divided among workers as the
+    result is small beside them, is two: the products of blocks of rows, and
+    their sum with what follows. Small is a quarter of the rows' elements in all
+    blocks; or as many as these, up to 256 KiB. Blocks of rows are divided among workers as the
     kernels are that compute the factors, whose rows are in a worker's caches.
     Up to eight sums whose results are read later, with blocks of 256 KiB in all,
     are one kernel, so that memory grows by no more than those. Rows without a

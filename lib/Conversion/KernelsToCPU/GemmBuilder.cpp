@@ -2,6 +2,8 @@
 
 #include "GemmBuilder.h"
 
+#include "shardc/Analysis/CollectiveBytes.h"
+
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/SetVector.h"
@@ -215,15 +217,16 @@ void GemmBuilder::buildRows(const Index &batch, UnitRange range) {
 
 /// Whether the rows of a panel of the right factor, as they lie in memory, meet
 /// in so few sets of a first-level cache that they do not stay there beside
-/// other data: rows some power of two apart. Enough rows of the result have to
-/// be there that share a copy.
+/// other data: rows some power of two apart. The rows of the result that a
+/// worker computes at a time share a copy, and are more if there are more in
+/// all.
 static bool meetInFewSets(const GemmView &gemm, int64_t elementBytes) {
   constexpr int64_t line = 64, sets = 64, ways = 8, leastRows = 64;
   const int64_t apart = elementBytes * gemm.rhs.contracted;
   if (gemm.m < leastRows || apart % line != 0)
     return false;
   const int64_t reached = sets / std::gcd(sets, apart / line);
-  return gemm.k > reached * ways / 2;
+  return reached < sets && gemm.k > reached * ways / 2;
 }
 
 void GemmBuilder::buildPanel(const Index &batch, const Index &column,
@@ -232,8 +235,7 @@ void GemmBuilder::buildPanel(const Index &batch, const Index &column,
   Value packed;
   DotGeneralOp dot = nest.dot;
   Value rhs = plan.isSwapped ? dot.getLhs() : dot.getRhs();
-  const int64_t elementBytes =
-      getElementTypeOrSelf(rhs).getIntOrFloatBitWidth() / 8;
+  const int64_t elementBytes = getElementBytes(getElementTypeOrSelf(rhs));
   // The last of an odd number of columns has a zero beside it.
   const bool isPadded = plan.hasPairs && gemm.n % 2 != 0;
   if (gemm.n > 1 &&

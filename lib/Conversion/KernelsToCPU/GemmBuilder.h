@@ -3,7 +3,8 @@
 // A tile of rows × two vectors of columns is accumulated in registers over the
 // whole contraction and then goes through the epilogue. The order of additions
 // depends on shapes alone. Where the columns of the second factor do not lie
-// side by side, those of a panel are first copied to the stack.
+// side by side, or its rows meet in few sets of a cache, those of a panel are
+// first copied to the stack.
 //
 // Of two to six columns lanes run over pairs of columns, of four rows:
 //
@@ -30,7 +31,7 @@ public:
   void build(UnitRange range);
 
 private:
-  /// One unit for each batch, each tile of rows, or each block of columns.
+  /// One unit for each batch, each group of rows, or each block of columns.
   void buildTiles(UnitRange range);
   void buildRows(const Index &batch, UnitRange range);
   void buildColumns(UnitRange range);

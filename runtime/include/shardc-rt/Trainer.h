@@ -90,8 +90,8 @@ struct TrainOptions {
   /// begun by then. An error ends the training; a loss that is not finite does
   /// so after `onStep`.
   std::function<absl::Status(const Batch &)> onBatch;
-  /// Called before that, when the batch is asked for, with the number of its
-  /// step from 1 on.
+  /// Called before `onBatch`, when the batch is asked for, with the number of
+  /// its step from 1 on; a thread may have gathered it by then.
   std::function<void(int64_t)> beforeBatch;
   std::function<absl::Status(const StepRecord &, const RunResult &)> onStep;
   /// Whether `onBatch` needs all rows of a batch, also those that only devices

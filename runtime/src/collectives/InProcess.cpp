@@ -39,17 +39,21 @@ uint64_t InProcessBase::bytes() const {
   return sum;
 }
 
-/// Their results take about as long as to meet other workers.
-static constexpr uint64_t fewBytes = 8 << 10;
+/// To write, and to read, as many takes about as long as to meet other workers.
+static constexpr uint64_t fewBytes = 8 << 10, fewBytesRead = 64 << 10;
 static constexpr int64_t fewPieces = 256;
 
 void InProcessBase::listIfFew() {
   if (bytes() > fewBytes)
     return;
-  for (const Task &task : tasks)
-    if (listed() <= fewPieces)
-      list(task);
-  isListed = listed() <= fewPieces;
+  for (const Task &task : tasks) {
+    list(task);
+    if (listed() > fewPieces)
+      break;
+  }
+  isListed = listed() <= fewPieces && bytesReadByList() <= fewBytesRead;
+  if (!isListed)
+    dropList();
 }
 
 namespace {

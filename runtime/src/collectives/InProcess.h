@@ -51,7 +51,7 @@ public:
     return absl::OkStatus();
   }
 
-  /// Makes it one task if it has results of few bytes, in few pieces. Once,
+  /// Makes it one task if it reads and writes few bytes, in few pieces. Once,
   /// before it runs.
   void listIfFew();
 
@@ -66,6 +66,8 @@ protected:
   /// Adds what `run` does to the list.
   virtual void list(const Task &task) = 0;
   virtual int64_t listed() const = 0;
+  virtual uint64_t bytesReadByList() const = 0;
+  virtual void dropList() = 0;
   virtual void runList() = 0;
 
   /// Tasks for blocks of `block` of [0, size).

@@ -43,6 +43,13 @@ protected:
     });
   }
   int64_t listed() const override { return copies.size(); }
+  uint64_t bytesReadByList() const override {
+    uint64_t sum = 0;
+    for (const Copy &copy : copies)
+      sum += copy.bytes;
+    return sum;
+  }
+  void dropList() override { copies = {}; }
   void runList() override {
     for (const Copy &copy : copies)
       std::memcpy(copy.to, copy.from, copy.bytes);

@@ -49,6 +49,13 @@ protected:
     forEachPiece(task, [this](const Piece &piece) { pieces.push_back(piece); });
   }
   int64_t listed() const override { return pieces.size(); }
+  uint64_t bytesReadByList() const override {
+    uint64_t sum = 0;
+    for (const Piece &piece : pieces)
+      sum += piece.sources.size() * piece.bytes();
+    return sum;
+  }
+  void dropList() override { pieces = {}; }
   void runList() override {
     for (const Piece &piece : pieces)
       reduce(piece);
@@ -65,12 +72,17 @@ protected:
       for (char *copy : piece.copies)
         visit(copy + start, piece.bytes(), true);
     };
+    if (!isListed && hasShortRuns)
+      return false;
     if (isListed)
       absl::c_for_each(pieces, visitPiece);
     for (int64_t task = begin; task < end && !isListed; ++task)
       forEachPiece(tasks[task], visitPiece);
     return true;
   }
+
+  /// Its tasks have too many pieces to visit each.
+  bool hasShortRuns = false;
 
   /// Those of a task, in the order of the group's members.
   absl::Span<const ReduceOperand> sourcesOf(const Task &task) const {
@@ -135,6 +147,7 @@ public:
     // The elements of a member's result, row by row of the outer dimensions.
     cut(maxReduceBlock, [this](const CollectiveTensor &tensor, int64_t member) {
       Around in(tensor.inShape, tensor.dim);
+      hasShortRuns |= in.outer > 1;
       return in.outer * rows(in.size, member).second * in.inner;
     });
   }

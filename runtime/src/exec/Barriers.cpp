@@ -11,7 +11,7 @@ using namespace shardc::rt;
 
 void Barriers::access(int worker, const void *bytes, uint64_t count,
                       bool isWrite) {
-  if (count == 0)
+  if (count == 0 || workers == 1 || areTooMany)
     return;
   uintptr_t begin = reinterpret_cast<uintptr_t>(bytes);
   // Calls for neighbouring devices mostly access neighbouring bytes.
@@ -23,15 +23,20 @@ void Barriers::access(int worker, const void *bytes, uint64_t count,
       return;
     }
   }
+  if (step.size() == mostAccesses) {
+    dropStep();
+    areTooMany = true;
+    return;
+  }
   step.push_back({begin, begin + count, worker, isWrite});
 }
 
 bool Barriers::isNeeded() const {
   if (workers == 1)
     return false;
-  return mustWait || absl::c_any_of(step, [&](const Access &access) {
-           return meetsOther(access);
-         });
+  return mustWait || areTooMany ||
+         absl::c_any_of(
+             step, [&](const Access &access) { return meetsOther(access); });
 }
 
 bool Barriers::meetsOther(const Access &access) const {
@@ -87,9 +92,8 @@ bool Barriers::endStep() {
   bool needed = isNeeded();
   if (needed)
     sinceBarrier.clear();
-  mustWait &= !needed;
-  if (workers > 1)
-    absl::c_for_each(step, [&](const Access &access) { note(access); });
-  step.clear();
+  mustWait = areTooMany || (mustWait && !needed);
+  absl::c_for_each(step, [&](const Access &access) { note(access); });
+  dropStep();
   return needed;
 }

@@ -43,7 +43,7 @@ public:
   /// Whether the next step needs a barrier before it, with the accesses so far.
   bool isNeeded() const;
   /// Forgets the accesses of the next step.
-  void dropStep() { step.clear(); }
+  void dropStep() { step.clear(), areTooMany = false; }
   /// Ends the step and returns whether it needs a barrier before it.
   bool endStep();
 
@@ -72,7 +72,12 @@ private:
   void note(const Access &access);
 
   const int workers;
+  /// Of a step. With more there are barriers before and behind it: to compare
+  /// them would take longer.
+  static constexpr uint64_t mostAccesses = 4096;
+
   std::vector<Access> step;
+  bool areTooMany = false;
   /// By their begins; they are disjoint.
   std::map<uintptr_t, Segment> sinceBarrier;
   bool mustWait = false;

@@ -49,17 +49,24 @@ func.func @long(%x: tensor<8192x32xf32>, %w: tensor<32x64xf32>, %y: tensor<8192x
 // -----
 
 // Not if the right factor has a side above 192, or more rows than the left one,
-// all matrices are larger, and rows are few.
+// all matrices are larger, and rows are few; terms of the left one are apart;
+// it is a batch; or of bf16 above 32.
 
 // CPU-LABEL: func.func @no_small_factor
 // CPU: shardc.dot_general
-// CPU-COUNT-3: shardc.gemm
-func.func @no_small_factor(%x: tensor<192x192xf32>, %w: tensor<192x192xf32>, %y: tensor<184x192xf32>, %v: tensor<200x64xf32>, %u: tensor<512x200xf32>, %z: tensor<16x256xf32>, %t: tensor<256x256xf32>) -> (tensor<192x192xf32>, tensor<184x192xf32>, tensor<512x64xf32>, tensor<16x256xf32>) {
+// CPU-COUNT-5: shardc.gemm
+// CPU: shardc.dot_general
+// CPU-NEXT: shardc.gemm
+func.func @no_small_factor(%x: tensor<192x192xf32>, %w: tensor<192x192xf32>, %y: tensor<191x192xf32>, %v: tensor<193x64xf32>, %u: tensor<512x193xf32>, %z: tensor<16x256xf32>, %t: tensor<256x256xf32>, %apart: tensor<128x1024xf32>, %square: tensor<128x128xf32>, %batch: tensor<2x192x192xf32>, %rows: tensor<8192x32xbf16>, %right: tensor<32x32xbf16>, %wide: tensor<32x33xbf16>) -> (tensor<192x192xf32>, tensor<191x192xf32>, tensor<512x64xf32>, tensor<16x256xf32>, tensor<1024x128xf32>, tensor<2x192x192xf32>, tensor<8192x32xbf16>, tensor<8192x33xbf16>) {
   %0 = shardc.dot_general %x, %w contracting = [1] x [0] : tensor<192x192xf32>, tensor<192x192xf32> -> tensor<192x192xf32>
-  %1 = shardc.dot_general %y, %w contracting = [1] x [0] : tensor<184x192xf32>, tensor<192x192xf32> -> tensor<184x192xf32>
-  %2 = shardc.dot_general %u, %v contracting = [1] x [0] : tensor<512x200xf32>, tensor<200x64xf32> -> tensor<512x64xf32>
+  %1 = shardc.dot_general %y, %w contracting = [1] x [0] : tensor<191x192xf32>, tensor<192x192xf32> -> tensor<191x192xf32>
+  %2 = shardc.dot_general %u, %v contracting = [1] x [0] : tensor<512x193xf32>, tensor<193x64xf32> -> tensor<512x64xf32>
   %3 = shardc.dot_general %z, %t contracting = [1] x [0] : tensor<16x256xf32>, tensor<256x256xf32> -> tensor<16x256xf32>
-  return %0, %1, %2, %3 : tensor<192x192xf32>, tensor<184x192xf32>, tensor<512x64xf32>, tensor<16x256xf32>
+  %4 = shardc.dot_general %apart, %square contracting = [0] x [0] : tensor<128x1024xf32>, tensor<128x128xf32> -> tensor<1024x128xf32>
+  %5 = shardc.dot_general %batch, %batch batching = [0] x [0] contracting = [2] x [1] : tensor<2x192x192xf32>, tensor<2x192x192xf32> -> tensor<2x192x192xf32>
+  %6 = shardc.dot_general %rows, %right contracting = [1] x [0] : tensor<8192x32xbf16>, tensor<32x32xbf16> -> tensor<8192x32xbf16>
+  %7 = shardc.dot_general %rows, %wide contracting = [1] x [0] : tensor<8192x32xbf16>, tensor<32x33xbf16> -> tensor<8192x33xbf16>
+  return %0, %1, %2, %3, %4, %5, %6, %7 : tensor<192x192xf32>, tensor<191x192xf32>, tensor<512x64xf32>, tensor<16x256xf32>, tensor<1024x128xf32>, tensor<2x192x192xf32>, tensor<8192x32xbf16>, tensor<8192x33xbf16>
 }
 
 // -----

@@ -377,7 +377,9 @@ shardc::rt::createCudaExecutor(std::shared_ptr<const Plan> plan,
 absl::Status CudaExecutor::initializeParameters() {
   if (!failure.ok())
     return failure;
-  WorkerPool workers(findUsableCpus().count());
+  // Several processes may share the CPUs, one for each GPU.
+  constexpr int most = 16;
+  WorkerPool workers(std::min<int>(findUsableCpus().count(), most));
   Initialization initialization(
       spec, options, [&](int64_t tasks, absl::FunctionRef<void(int64_t)> task) {
         workers.forEach(tasks, /*atOnce=*/1, task);
