@@ -175,8 +175,9 @@ def SplitSumsPass : Shardc_Pass<"split-sums"> {
     of a GEMM that adds up over at least four blocks of 64 to 256 rows, and whose
     result is small beside them, is two: the products of blocks of rows, and
     their sum with what follows. Small is a quarter of the rows' elements in all
-    blocks; or as many as these, up to 256 KiB. Blocks of rows are divided among workers as the
-    kernels are that compute the factors, whose rows are in a worker's caches.
+    blocks; or as many as these, up to 256 KiB. Blocks of rows are divided among
+    workers as the kernels are that compute the factors, whose rows are in a
+    worker's caches.
     Up to eight sums whose results are read later, with blocks of 256 KiB in all,
     are one kernel, so that memory grows by no more than those. Rows without a
     divisor of that size are not cut. For CPUs alone.

@@ -38,15 +38,20 @@ namespace {
 
 using Function = void (*)(void *const *, const int64_t *, int64_t, int64_t);
 
+/// Those of kernels and of what they are lowered to.
+DialectRegistry getDialects() {
+  DialectRegistry registry;
+  shardc::registerShardcDialects(registry);
+  registry.insert<scf::SCFDialect, arith::ArithDialect, math::MathDialect,
+                  vector::VectorDialect, cf::ControlFlowDialect>();
+  return registry;
+}
+
 /// The one kernel of a module, compiled and loaded.
 class Kernel {
 public:
   explicit Kernel(const std::string &signature, const std::string &body) {
-    DialectRegistry registry;
-    shardc::registerShardcDialects(registry);
-    registry.insert<scf::SCFDialect, arith::ArithDialect, math::MathDialect,
-                    vector::VectorDialect, cf::ControlFlowDialect>();
-    MLIRContext context(registry);
+    MLIRContext context(getDialects());
     context.loadAllAvailableDialects();
     std::string text = "module { shardc.mesh @mesh <[\"d\" = 1]>\n"
                        "func.func @train_step" +
@@ -319,11 +324,7 @@ TEST(KernelsTest, GemmsOfFewColumnsHaveEpilogues) {
 /// Lanes beside whole vectors are stored in pieces for AVX2, where a masked
 /// store is slow, and with a mask for AVX-512. The first alone is run here.
 TEST(KernelsTest, FewLanesAreStoredAsTheCpuLikes) {
-  DialectRegistry registry;
-  shardc::registerShardcDialects(registry);
-  registry.insert<scf::SCFDialect, arith::ArithDialect, math::MathDialect,
-                  vector::VectorDialect, cf::ControlFlowDialect>();
-  MLIRContext context(registry);
+  MLIRContext context(getDialects());
   context.loadAllAvailableDialects();
   // Rows of seven columns, of eleven, and of eight and four.
   for (auto [columns, lanes, pieces] :
