@@ -199,18 +199,19 @@ func.func @read_rows(%x: tensor<8x40000xf32>) -> tensor<8x40000xf32> {
 // -----
 
 // Columns: eight threads side by side have 32 of them; 32 take turns with the
-// rows and meet in shared memory.
+// rows and meet in shared memory. Of 100 rows each has three or four: the last
+// turn is for some.
 
 // CHECK-LABEL: func.func @columns
 // CHECK: shardc.extent = 3
 // CHECK: llvm.mlir.global internal @{{.*}}() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<4096 x i8>
 // CHECK: gpu.func
-// CHECK: scf.for {{.*}} -> (vector<4xf32>)
-// CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xf32>
+// CHECK-NOT: scf.for
+// CHECK-COUNT-4: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xf32>
+// CHECK: arith.select %{{.*}} : vector<4xf32>
 // CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<3>
 // CHECK: gpu.barrier
-// CHECK: scf.for {{.*}} -> (vector<4xf32>)
-// CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xf32>
+// CHECK-COUNT-32: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xf32>
 // CHECK: gpu.barrier
 // CHECK: scf.if
 // CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<1>
@@ -226,16 +227,57 @@ func.func @columns(%x: tensor<100x72xf32>) -> tensor<72xf32> {
 
 // -----
 
-// A small GEMM is a sum per element, with its epilogue; several nests have
-// blocks of their own.
+// Few columns, many rows: 16 threads side by side, so that 64 of a block of 1024
+// have a column each. Four rows are in flight. Two threads of each column first
+// combine half of the sums each.
+
+// CHECK-LABEL: func.func @few_columns
+// CHECK: shardc.extent = 1
+// CHECK-SAME: shardc.threads = 1024
+// CHECK: gpu.func
+// CHECK: scf.for %{{.*}} = %{{.*}} to %[[END:.*]] step %[[STEP:.*]] iter_args
+// CHECK-COUNT-4: llvm.load %{{.*}} : !llvm.ptr<1> -> f32
+// CHECK: scf.yield
+// CHECK: llvm.store %{{.*}} : f32, !llvm.ptr<3>
+// CHECK: gpu.barrier
+// CHECK: scf.if
+// CHECK-COUNT-32: llvm.load %{{.*}} : !llvm.ptr<3> -> f32
+// CHECK: llvm.store %{{.*}} : f32, !llvm.ptr<3>
+// CHECK: gpu.barrier
+// CHECK-COUNT-2: llvm.load %{{.*}} : !llvm.ptr<3> -> f32
+// CHECK: gpu.barrier
+shardc.mesh @mesh <["data" = 1]>
+func.func @few_columns(%x: tensor<4096x10xf32>) -> tensor<10xf32> {
+  %0 = shardc.kernel(%x) : (tensor<4096x10xf32>) -> tensor<10xf32> {
+  ^bb0(%a: tensor<4096x10xf32>):
+    %1 = shardc.reduce sum %a dims = [0] : tensor<4096x10xf32> -> tensor<10xf32>
+    shardc.yield %1 : tensor<10xf32>
+  }
+  return %0 : tensor<10xf32>
+}
+
+// -----
+
+// A small GEMM: four slices of the contraction, in which a thread has a row and
+// four columns. Their sums meet in shared memory; an element is stored with its
+// epilogue. Several nests have blocks of their own.
 
 // CHECK-LABEL: func.func @gemm
 // CHECK: shardc.extent = 2
+// CHECK: llvm.mlir.global internal @{{.*}}() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<4096 x i8>
 // CHECK: gpu.func
 // CHECK: arith.cmpi ult
 // CHECK: scf.if
-// CHECK: scf.for
-// CHECK: math.fma %{{.*}} : vector<4xf32>
+// CHECK-NOT: scf.for
+// CHECK-COUNT-5: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xf32>
+// CHECK-COUNT-16: math.fma %{{.*}} : f32
+// CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<3>
+// CHECK: gpu.barrier
+// CHECK: scf.if
+// CHECK-COUNT-4: llvm.load %{{.*}} : !llvm.ptr<3> -> f32
+// CHECK-COUNT-3: arith.addf
+// CHECK: llvm.store %{{.*}} : f32, !llvm.ptr<1>
+// CHECK: gpu.barrier
 // CHECK: arith.cmpi ult
 // CHECK: scf.if
 shardc.mesh @mesh <["data" = 1]>
@@ -248,6 +290,54 @@ func.func @gemm(%x: tensor<8x16xf32>, %y: tensor<16x4xf32>, %z: tensor<7xf32>) -
     shardc.yield %2, %3 : tensor<8x4xf32>, tensor<7xf32>
   }
   return %0#0, %0#1 : tensor<8x4xf32>, tensor<7xf32>
+}
+
+// -----
+
+// Both factors are read as vectors along the contraction where its terms lie
+// side by side, and all loads come before the products.
+
+// CHECK-LABEL: func.func @transposed_right
+// CHECK: shardc.extent = 96
+// CHECK: gpu.func
+// CHECK-NOT: scf.for
+// CHECK-COUNT-6: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xf32>
+// CHECK-COUNT-32: math.fma %{{.*}} : f32
+// CHECK-NOT: llvm.load %{{.*}} : !llvm.ptr<1>
+// CHECK: gpu.barrier
+shardc.mesh @mesh <["data" = 1]>
+func.func @transposed_right(%x: tensor<96x64xf32>, %y: tensor<128x64xf32>) -> tensor<96x128xf32> {
+  %0 = shardc.kernel(%x, %y) : (tensor<96x64xf32>, tensor<128x64xf32>) -> tensor<96x128xf32> {
+  ^bb0(%a: tensor<96x64xf32>, %b: tensor<128x64xf32>):
+    %1 = shardc.dot_general %a, %b contracting = [1] x [1] : tensor<96x64xf32>, tensor<128x64xf32> -> tensor<96x128xf32>
+    shardc.yield %1 : tensor<96x128xf32>
+  }
+  return %0 : tensor<96x128xf32>
+}
+
+// -----
+
+// A longer contraction: a loop over two vectors of terms at a time; what does not
+// fill a turn is for some slices, and two terms do not fill a vector.
+
+// CHECK-LABEL: func.func @transposed_left
+// CHECK: shardc.extent = 128
+// CHECK: gpu.func
+// CHECK: scf.for
+// CHECK-COUNT-16: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xf32>
+// CHECK-COUNT-128: math.fma %{{.*}} : f32
+// CHECK: scf.yield
+// CHECK-COUNT-64: math.fma %{{.*}} : f32
+// CHECK-COUNT-16: math.fma %{{.*}} : f32
+// CHECK: gpu.barrier
+shardc.mesh @mesh <["data" = 1]>
+func.func @transposed_left(%x: tensor<142x256xf32>, %y: tensor<142x256xf32>) -> tensor<256x256xf32> {
+  %0 = shardc.kernel(%x, %y) : (tensor<142x256xf32>, tensor<142x256xf32>) -> tensor<256x256xf32> {
+  ^bb0(%a: tensor<142x256xf32>, %b: tensor<142x256xf32>):
+    %1 = shardc.dot_general %a, %b contracting = [0] x [0] : tensor<142x256xf32>, tensor<142x256xf32> -> tensor<256x256xf32>
+    shardc.yield %1 : tensor<256x256xf32>
+  }
+  return %0 : tensor<256x256xf32>
 }
 
 // -----

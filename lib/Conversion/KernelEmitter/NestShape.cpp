@@ -89,6 +89,21 @@ IndexList joinIndex(const KernelNest &nest, ArrayRef<Index> outer,
   return index;
 }
 
+IndexList getGemmIndex(LoopBuilder &loops, DotGeneralOp dot, const Index &batch,
+                       const Index &row, const Index &column) {
+  IndexList index;
+  auto append = [&](const Index &place, Value factor, ArrayRef<int64_t> dims) {
+    SmallVector<int64_t> sizes;
+    for (int64_t dim : dims)
+      sizes.push_back(getTensorShape(factor)[dim]);
+    llvm::append_range(index, loops.delinearize(place, sizes));
+  };
+  append(batch, dot.getLhs(), dot.getLhsBatching());
+  append(row, dot.getLhs(), dot.getLhsFree());
+  append(column, dot.getRhs(), dot.getRhsFree());
+  return index;
+}
+
 SmallVector<NestPass> getPasses(const KernelNest &nest) {
   unsigned numStages = nest.stages.size();
   unsigned storeStage = std::max(nest.fullStage, numStages - 1);

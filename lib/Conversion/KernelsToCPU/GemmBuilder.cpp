@@ -38,24 +38,8 @@ Value GemmBuilder::getLinear(ArrayRef<std::pair<Index, int64_t>> terms) {
 
 IndexList GemmBuilder::getIndex(const Index &batch, const Index &row,
                                 const Index &column) {
-  DotGeneralOp dot = nest.dot;
-  auto lhsShape = cast<RankedTensorType>(dot.getLhs().getType()).getShape();
-  auto rhsShape = cast<RankedTensorType>(dot.getRhs().getType()).getShape();
-  auto select = [](ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
-    SmallVector<int64_t> sizes;
-    for (int64_t dim : dims)
-      sizes.push_back(shape[dim]);
-    return sizes;
-  };
-  auto lhsSizes = select(lhsShape, dot.getLhsFree());
-  auto rhsSizes = select(rhsShape, dot.getRhsFree());
-  IndexList index =
-      loops.delinearize(batch, select(lhsShape, dot.getLhsBatching()));
-  llvm::append_range(
-      index, loops.delinearize(plan.isSwapped ? column : row, lhsSizes));
-  llvm::append_range(
-      index, loops.delinearize(plan.isSwapped ? row : column, rhsSizes));
-  return index;
+  return getGemmIndex(loops, nest.dot, batch, plan.isSwapped ? column : row,
+                      plan.isSwapped ? row : column);
 }
 
 Value GemmBuilder::getScratch(int64_t elements) {

@@ -2,6 +2,8 @@
 
 #include "GpuNestBuilder.h"
 
+#include "GpuGemmBuilder.h"
+
 using namespace mlir;
 
 namespace shardc {
@@ -10,8 +12,9 @@ void GpuNestBuilder::build(Value nestBlock) {
   emitter.startNest(gpuLanes, plan.isFlat);
   switch (nest.kind) {
   case NestKind::Map:
-  case NestKind::Gemm:
     return buildMap(nestBlock);
+  case NestKind::Gemm:
+    return buildGemm(nestBlock);
   case NestKind::Rows:
     return buildRows(nestBlock);
   case NestKind::Columns:
@@ -90,6 +93,15 @@ void GpuNestBuilder::buildMap(Value nestBlock) {
         loops.addIndex(loops.makeIndex(first), done);
     storeFullResults(emitter, nest, buffers, place);
   });
+}
+
+void GpuNestBuilder::buildGemm(Value nestBlock) {
+  GpuGemmBuilder gemm(emitter, block, plan, buffers);
+  stride(nestBlock, plan.units, plan.blocks, {},
+         [&](Index tile, ValueRange) -> Values {
+           gemm.buildTile(tile);
+           return {};
+         });
 }
 
 GpuNestBuilder::Values
@@ -264,10 +276,16 @@ GpuNestBuilder::Values GpuNestBuilder::passRow(const NestPass &pass,
 //
 // A block of threads is a rectangle: neighbours in a row of threads have
 // neighbouring columns, and threads of one column take turns with the rows.
-// Each thread adds up its rows; then the sums of each column are added, top to
-// bottom.
+// Each thread adds up its rows; then the sums of each column are added in
+// shared memory.
 //
 //===----------------------------------------------------------------------===//
+
+/// Rows that a thread has in flight, if nothing is stored between them.
+static constexpr int64_t rowsInFlight = 4;
+
+/// Rows of a column that a thread combines at a time in shared memory.
+static constexpr int64_t mostSharedRows = 32;
 
 void GpuNestBuilder::buildColumns(Value nestBlock) {
   stride(nestBlock, plan.units, plan.blocks, {},
@@ -278,17 +296,15 @@ void GpuNestBuilder::buildColumns(Value nestBlock) {
 }
 
 void GpuNestBuilder::buildColumnBlock(const Index &unit) {
-  // In C++17 no lambda may name a structured binding.
-  SplitShape split = splitShape(nest);
-  const auto &kept = split.kept, &reduced = split.reduced;
+  SmallVector<int64_t> kept = splitShape(nest).kept;
   int64_t dim = getLastLongDim(kept);
   int64_t columns = dim < 0 ? 1 : kept[dim];
   SmallVector<int64_t> sizes(kept);
   if (dim >= 0)
-    sizes[dim] = llvm::divideCeil(columns, columnsPerBlock);
+    sizes[dim] = llvm::divideCeil(columns, plan.columns);
   IndexList outer = loops.delinearize(unit, sizes);
 
-  int64_t across = columnsPerBlock / plan.lanes;
+  int64_t across = plan.columns / plan.lanes;
   int64_t rowsAtOnce = block.threads / across;
   Value width = loops.constantI64(across);
   Value x = builder.create<arith::RemUIOp>(loc, block.getThread(), width);
@@ -301,34 +317,18 @@ void GpuNestBuilder::buildColumnBlock(const Index &unit) {
     Value column = within;
     if (outer[dim].value)
       column = math.add(
-          math.mul(outer[dim].value, loops.constantI64(columnsPerBlock)),
-          within);
-    if (columns % columnsPerBlock != 0) {
+          math.mul(outer[dim].value, loops.constantI64(plan.columns)), within);
+    if (columns % plan.columns != 0) {
       isActive = isBelow(column, columns);
       column = math.min(column, loops.constantI64(columns - plan.lanes));
     }
     outer[dim] = loops.makeIndex(column);
     outer[dim].lanes = plan.lanes > 1 ? plan.lanes : 0;
-  } else {
-    isActive = isBelow(x, 1);
   }
 
   for (const NestPass &pass : getPasses(nest)) {
-    ArrayRef<ReduceOp> reductions = pass.reductions;
-    Values accs = stride(y, getNumElements(reduced), rowsAtOnce,
-                         getIdentities(reductions, plan.lanes > 1),
-                         [&](Index row, ValueRange carried) {
-                           IndexList index = joinIndex(
-                               nest, outer, loops.delinearize(row, reduced));
-                           Values next(carried);
-                           accumulate(reductions, index, next);
-                           if (pass.stores)
-                             buildIf(isActive, [&] {
-                               storeFullResults(emitter, nest, buffers, index);
-                             });
-                           return next;
-                         });
-    for (auto [op, acc] : llvm::zip_equal(reductions, accs)) {
+    Values accs = passColumns(pass, outer, y, rowsAtOnce, isActive);
+    for (auto [op, acc] : llvm::zip_equal(pass.reductions, accs)) {
       ReduceOp reduce = op;
       emitter.preset(reduce.getResult(), outer,
                      combineRows(reduce.getKind(), acc, within, y, rowsAtOnce));
@@ -339,6 +339,51 @@ void GpuNestBuilder::buildColumnBlock(const Index &unit) {
             [&] { storeOuterResults(emitter, nest, buffers, outer); });
 }
 
+GpuNestBuilder::Values GpuNestBuilder::passColumns(const NestPass &pass,
+                                                   ArrayRef<Index> outer,
+                                                   Value y, int64_t rowsAtOnce,
+                                                   Value isActive) {
+  SmallVector<int64_t> reduced = splitShape(nest).reduced;
+  auto addRow = [&](Value row, Value isThere, Values &accs) {
+    IndexList index = joinIndex(
+        nest, outer, loops.delinearize(loops.makeIndex(row), reduced));
+    Values next(accs);
+    accumulate(pass.reductions, index, next);
+    for (auto [acc, value] : llvm::zip_equal(accs, next))
+      acc = isThere ? builder.create<arith::SelectOp>(loc, isThere, value, acc)
+                    : value;
+    if (pass.stores)
+      buildIf(both(isActive, isThere),
+              [&] { storeFullResults(emitter, nest, buffers, index); });
+  };
+  Values accs = getIdentities(pass.reductions, plan.lanes > 1);
+  int64_t turns = plan.steps / rowsAtOnce, done = 0;
+  int64_t inFlight = pass.stores ? 1 : rowsInFlight;
+  if (int64_t rounds = turns / inFlight) {
+    done = rounds * inFlight * rowsAtOnce;
+    accs = loops.buildLoop(
+        loops.constantI64(0), loops.constantI64(done), inFlight * rowsAtOnce,
+        accs, [&](Index first, ValueRange carried) {
+          Values next(carried);
+          Value row = math.add(first.value, y);
+          for (int64_t turn = 0; turn < inFlight; ++turn)
+            addRow(math.add(row, loops.constantI64(turn * rowsAtOnce)), nullptr,
+                   next);
+          return next;
+        });
+  }
+  for (; done < plan.steps; done += rowsAtOnce) {
+    Value row = math.add(y, loops.constantI64(done)), isThere;
+    // Threads beyond the last row compute that one once more.
+    if (done + rowsAtOnce > plan.steps) {
+      isThere = isBelow(row, plan.steps);
+      row = math.min(row, loops.constantI64(plan.steps - 1));
+    }
+    addRow(row, isThere, accs);
+  }
+  return accs;
+}
+
 Value GpuNestBuilder::combineRows(ReductionKind kind, Value value, Value within,
                                   Value y, int64_t rows) {
   Type element = VectorMath::getElement(value);
@@ -346,28 +391,40 @@ Value GpuNestBuilder::combineRows(ReductionKind kind, Value value, Value within,
   Type memoryType = getMemoryType(element);
   bool isBool = memoryType != element;
   Type type = VectorMath::getTypeLike(memoryType, value);
-  auto getAddress = [&](Value row) {
-    Value first = math.mul(row, loops.constantI64(columnsPerBlock));
-    return block.getShared(memoryType, rows * columnsPerBlock,
-                           math.add(first, within));
-  };
   unsigned alignment = plan.lanes * memoryType.getIntOrFloatBitWidth() / 8;
   alignment = std::min(alignment, 16u);
-  if (isBool)
-    value = builder.create<arith::ExtUIOp>(loc, type, value);
-  builder.create<LLVM::StoreOp>(loc, value, getAddress(y), alignment);
+  auto getAddress = [&](Value row) {
+    Value first = math.mul(row, loops.constantI64(plan.columns));
+    return block.getShared(memoryType, block.threads * plan.lanes,
+                           math.add(first, within));
+  };
+  auto store = [&](Value value) {
+    if (isBool)
+      value = builder.create<arith::ExtUIOp>(loc, type, value);
+    builder.create<LLVM::StoreOp>(loc, value, getAddress(y), alignment);
+  };
+  auto combineFrom = [&](Value first, int64_t apart, int64_t count) {
+    Value result;
+    for (int64_t number = 0; number < count; ++number) {
+      Value row = math.add(first, loops.constantI64(number * apart));
+      Value other =
+          builder.create<LLVM::LoadOp>(loc, type, getAddress(row), alignment);
+      if (isBool)
+        other = math.convert(other, element);
+      result = result ? math.combine(kind, result, other) : other;
+    }
+    return result;
+  };
+  store(value);
   block.synchronize();
-  Value init = math.getIdentity(kind, element);
-  if (plan.lanes > 1)
-    init = math.splat(init);
-  Value sum = loops.buildCountedLoop(
-      rows, init, [&](Index row, ValueRange carried) -> Values {
-        Value other = builder.create<LLVM::LoadOp>(
-            loc, type, getAddress(row.value), alignment);
-        if (isBool)
-          other = math.convert(other, element);
-        return {math.combine(kind, carried[0], other)};
-      })[0];
+  // A thread replaces a row that only it reads.
+  while (rows > mostSharedRows) {
+    rows /= mostSharedRows;
+    loops.buildIf(isBelow(y, rows),
+                  [&] { store(combineFrom(y, rows, mostSharedRows)); });
+    block.synchronize();
+  }
+  Value sum = combineFrom(loops.constantI64(0), 1, rows);
   block.synchronize();
   return sum;
 }

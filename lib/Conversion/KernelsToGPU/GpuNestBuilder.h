@@ -38,6 +38,7 @@ private:
   using Values = llvm::SmallVector<mlir::Value>;
 
   void buildMap(mlir::Value nestBlock);
+  void buildGemm(mlir::Value nestBlock);
   void buildRows(mlir::Value nestBlock);
   void buildRow(llvm::ArrayRef<Index> outer, const Index &member,
                 mlir::Value isActive);
@@ -58,6 +59,10 @@ private:
   Values combineLanes(llvm::ArrayRef<ReduceOp> reductions, Values values);
   void buildColumns(mlir::Value nestBlock);
   void buildColumnBlock(const Index &unit);
+  /// One pass over the rows `y`, `y` + `rowsAtOnce`, …: the reductions' values
+  /// in this thread alone.
+  Values passColumns(const NestPass &pass, llvm::ArrayRef<Index> outer,
+                     mlir::Value y, int64_t rowsAtOnce, mlir::Value isActive);
   /// `value` of this thread combined with that of all `rows` threads of its
   /// columns; `within` is the first of them in the block, `y` this thread's
   /// row.

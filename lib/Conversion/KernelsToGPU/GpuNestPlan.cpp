@@ -23,8 +23,10 @@ static constexpr int64_t mostBlocks = 1024;
 /// Vectors (or elements) of a row that are worth a block of threads.
 static constexpr int64_t stepsForBlock = 8 * warpSize;
 
-/// Vectors of a unit that are worth the largest block.
+/// Vectors of a row, and rows of a block of columns, that are worth the largest
+/// block.
 static constexpr int64_t stepsForLargestBlock = 8 * usualThreads;
+static constexpr int64_t rowsForLargestBlock = 256;
 
 /// Vectors of a row that a thread keeps at most: code is written out for each.
 static constexpr int64_t mostKeptVectors = 8;
@@ -51,14 +53,23 @@ static int64_t getLanes(const GpuNestPlan &plan, ArrayRef<int64_t> shape) {
 /// Plans the parts that do not depend on the threads of a block.
 static void planUnits(GpuNestPlan &plan) {
   KernelNest &nest = plan.nest;
-  // A small GEMM is a sum per element: computed where it is needed.
-  if (nest.kind == NestKind::Gemm)
-    nest.kind = NestKind::Map;
+  // A single element is a sum, computed where it is needed; so are those of a
+  // GEMM whose dimensions do not collapse.
+  if (nest.kind == NestKind::Gemm) {
+    std::optional<GemmView> view = getGemmView(nest.dot);
+    if (view && getNumElements(nest.shape) > 1)
+      plan.gemm = planGpuGemm(*view);
+    else
+      nest.kind = NestKind::Map;
+  }
   plan.isFlat = isFlatNest(nest);
   SplitShape split = splitShape(nest);
   int64_t elements = getNumElements(nest.shape);
   switch (nest.kind) {
   case NestKind::Gemm:
+    plan.units = plan.gemm.view.batch * plan.gemm.getTilesDown() *
+                 plan.gemm.getTilesAcross();
+    return;
   case NestKind::Map:
     plan.lanes = getLanes(plan, nest.shape);
     plan.units = elements / plan.lanes;
@@ -72,9 +83,11 @@ static void planUnits(GpuNestPlan &plan) {
     plan.lanes = getLanes(plan, split.kept);
     int64_t dim = getLastLongDim(split.kept);
     int64_t columns = dim < 0 ? 1 : split.kept[dim];
+    plan.columns =
+        std::min<int64_t>(mostColumnsPerBlock, llvm::PowerOf2Ceil(columns));
     plan.units = getNumElements(split.kept) / columns *
-                 llvm::divideCeil(columns, columnsPerBlock);
-    plan.steps = getNumElements(split.reduced) * (columnsPerBlock / plan.lanes);
+                 llvm::divideCeil(columns, plan.columns);
+    plan.steps = getNumElements(split.reduced);
     return;
   }
   }
@@ -136,18 +149,22 @@ static bool keepsRows(const GpuNestPlan &plan, int64_t threads) {
 
 GpuKernelPlan planGpuKernel(KernelOp kernel) {
   GpuKernelPlan kernelPlan;
-  kernelPlan.threads = usualThreads;
+  bool isLong = false, hasGemm = false;
   for (KernelNest &nest : getKernelNests(kernel)) {
     GpuNestPlan plan;
     plan.nest = std::move(nest);
     planUnits(plan);
-    if (plan.steps >= stepsForLargestBlock)
-      kernelPlan.threads = mostThreads;
+    isLong |= plan.steps >= (plan.nest.kind == NestKind::Columns
+                                 ? rowsForLargestBlock
+                                 : stepsForLargestBlock);
+    hasGemm |= plan.nest.kind == NestKind::Gemm;
     kernelPlan.nests.push_back(std::move(plan));
   }
+  static_assert(gemmThreads == usualThreads);
+  kernelPlan.threads = isLong && !hasGemm ? mostThreads : usualThreads;
   for (GpuNestPlan &plan : kernelPlan.nests) {
     int64_t unitsPerBlock = kernelPlan.threads;
-    if (plan.nest.kind == NestKind::Columns)
+    if (plan.nest.kind == NestKind::Columns || plan.nest.kind == NestKind::Gemm)
       unitsPerBlock = 1;
     if (plan.nest.kind == NestKind::Rows) {
       plan.groupThreads =

@@ -8,6 +8,8 @@
 #ifndef SHARDC_LIB_CONVERSION_KERNELSTOGPU_GPUNESTPLAN_H
 #define SHARDC_LIB_CONVERSION_KERNELSTOGPU_GPUNESTPLAN_H
 
+#include "GpuGemmPlan.h"
+
 #include "shardc/Conversion/KernelEmitter/NestShape.h"
 
 namespace shardc {
@@ -18,9 +20,9 @@ constexpr int64_t gpuLanes = 4;
 /// Threads of a warp.
 constexpr int64_t warpSize = 32;
 
-/// Columns that a block reduces side by side: 128 bytes of floats, the unit of
-/// memory traffic.
-constexpr int64_t columnsPerBlock = 32;
+/// Columns that a block reduces side by side at most: 128 bytes of floats, the
+/// unit of memory traffic.
+constexpr int64_t mostColumnsPerBlock = 32;
 
 /// A nest with its place in the grid.
 struct GpuNestPlan {
@@ -30,16 +32,21 @@ struct GpuNestPlan {
   /// Lanes of the vectors that a thread computes; 1: single elements.
   int64_t lanes = 1;
   /// The units that are distributed, in order. Map: vectors, one per thread.
-  /// Rows: rows, one per group of threads. Columns: blocks of `columnsPerBlock`
-  /// columns, one per block of threads.
+  /// Rows: rows, one per group of threads. Columns: blocks of columns, one
+  /// per block of threads. Gemm: tiles, one per block of threads.
   int64_t units = 1;
-  /// Vectors of a unit, which its threads share.
+  /// Vectors of a row (Rows), or rows (Columns), which the threads of a unit
+  /// share.
   int64_t steps = 1;
+  /// Columns of a unit: a power of two (Columns).
+  int64_t columns = 1;
   /// Threads that reduce a row together (Rows): a power of two up to a warp, or
   /// a whole block.
   int64_t groupThreads = 1;
   /// Whether threads keep their values of a row between passes (Rows).
   bool keepsRows = false;
+  /// Tiles (Gemm).
+  GpuGemmPlan gemm;
   /// Blocks of the grid that are this nest's; they stride over the units.
   int64_t blocks = 1;
 };

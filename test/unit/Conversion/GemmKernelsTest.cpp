@@ -95,6 +95,28 @@ TEST(Kernels, GemmsOfFewColumns) {
       expectDot(m, m % 3 + 2, k, false, k % 2);
 }
 
+/// GPUs cut contractions into slices that are not equally long, and have other
+/// nests beside a GEMM: a sum of so many rows that it would have a larger block
+/// alone.
+TEST(Kernels, GemmsBesideLongSums) {
+  for (int64_t k : {130, 263}) {
+    expectDot(20, 36, k, false, true);
+    expectDot(20, 36, k, true, false);
+    expectDot(3, 1, k, true, true);
+  }
+  for (int64_t k : {263, 1030}) {
+    std::string a = tensor({k, 20}), b = tensor({k, 12}), c = tensor({20, 12});
+    std::string sum = tensor({12});
+    expectKernelMatches(
+        "(" + a + ", " + b + ") -> (" + c + ", " + sum + ") {\n^bb0(%a: " + a +
+        ", %b: " + b +
+        "):\n %0 = shardc.dot_general %a, %b contracting = [0] x [0] : " + a +
+        ", " + b + " -> " + c +
+        "\n %1 = shardc.reduce sum %b dims = [0] : " + b + " -> " + sum +
+        "\n shardc.yield %0, %1 : " + c + ", " + sum + "\n}");
+  }
+}
+
 TEST(Kernels, BatchedAndCollapsedGemms) {
   expectKernelMatches(
       "(tensor<3x5x7xf32>, tensor<3x7x9xf32>) -> tensor<3x5x9xf32> "

@@ -42,6 +42,11 @@ SplitShape splitShape(const KernelNest &nest);
 IndexList joinIndex(const KernelNest &nest, llvm::ArrayRef<Index> outer,
                     llvm::ArrayRef<Index> inner);
 
+/// The place in the result of `dot` of row `row` and column `column` of matrix
+/// `batch`, the numbers of a GemmView.
+IndexList getGemmIndex(LoopBuilder &loops, DotGeneralOp dot, const Index &batch,
+                       const Index &row, const Index &column);
+
 /// One pass of a nest over its reduced dimensions.
 struct NestPass {
   llvm::ArrayRef<ReduceOp> reductions;
