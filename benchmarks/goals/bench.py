@@ -58,7 +58,7 @@ class Bench:
         name, server = f"plan{self.compiler.count}", server or self.shardc
         entrant = self.entrants[key] = Entrant(server, "run", name)
         try:
-            server.ask(f"plan {name} {self.compiler.plan(mlp, layout, arguments, model_flags)}")
+            server.load(f"plan {name} {self.compiler.plan(mlp, layout, arguments, model_flags)}")
         except Failure as failure:
             entrant.error = str(failure)
 
@@ -79,7 +79,7 @@ class Bench:
             self.entrants[key + " scan"] = Entrant(server, "scan", name)
 
     def enter_gemms(self, key, mlp):
-        self.shardc.ask(f"gemms {key} {mlp.batch} {','.join(map(str, mlp.layers))}")
+        self.shardc.load(f"gemms {key} {mlp.batch} {','.join(map(str, mlp.layers))}")
         self.entrants[key] = Entrant(self.shardc, "run", key)
 
     def hold(self, most=None):

@@ -25,16 +25,23 @@ class Server:
     def __init__(self, name, command, environment=None, timeout=180):
         self.name, self.command, self.timeout = name, command, timeout
         self.environment = {**os.environ, **(environment or {})}
-        self.process = None
+        self.process, self.loaded = None, []
 
     def ask(self, request):
         self.send(request)
         return self.receive()
 
+    def load(self, request):
+        """Asks for something to be loaded until `stop`, also by a process that takes the place of one that ended."""
+        self.ask(request)
+        self.loaded.append(request)
+
     def send(self, request):
         if self.process is None:
             self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                             stderr=subprocess.DEVNULL, text=True, env=self.environment)  # fmt: skip
+            for earlier in self.loaded:
+                self.ask(earlier)
         try:
             self.process.stdin.write(request + "\n")
             self.process.stdin.flush()
@@ -47,7 +54,7 @@ class Server:
             has_spoken = bool(selector.select(self.timeout))
             line = self.process.stdout.readline() if has_spoken else ""
         if not line:
-            self.stop()
+            self.end()
             raise Failure(f"{self.name} " + ("ended without an answer" if has_spoken else f"gave no answer in {self.timeout} s"))
         reply = json.loads(line)
         if "error" in reply:
@@ -55,6 +62,10 @@ class Server:
         return reply
 
     def stop(self):
+        self.loaded = []
+        self.end()
+
+    def end(self):
         if not self.process:
             return
         try:

@@ -8,6 +8,7 @@ import statistics
 from concurrent.futures import ThreadPoolExecutor
 
 import workloads as w
+from contest import Failure
 from table import Line
 
 MODELS = {
@@ -61,17 +62,26 @@ def program(text, mesh):
     return text
 
 
-def distinct_layouts(bench, mlp):
-    """The first of those layouts that compile to the same commands."""
+def by_layout(chosen, failures, ask):
+    """What `ask` says of each of the layouts `chosen`, but for those for which it fails: their errors are in `failures`."""
+    answers = {}
+    for layout in chosen:
+        try:
+            answers[layout] = ask(layout)
+        except Failure as failure:
+            failures[layout] = str(failure)
+    return answers
 
-    everything = list(layouts())
-    models = [bench.compiler.model(mlp, layout) for layout in everything]
+
+def distinct_layouts(bench, mlp, failures):
+    """The first of those layouts that compile to the same commands."""
+    models = by_layout(layouts(), failures, lambda layout: bench.compiler.model(mlp, layout))
     found = {}
     with ThreadPoolExecutor(2) as pool:
-        texts = pool.map(lambda model: bench.compiler.run("shardc-opt", model, "--compile-to=memory"), models)
-        for layout, text in zip(everything, texts):
+        texts = {layout: pool.submit(bench.compiler.run, "shardc-opt", model, "--compile-to=memory") for layout, model in models.items()}
+        for layout, text in by_layout(texts, failures, lambda layout: texts[layout].result()).items():
             found.setdefault(program(text, layout.axes()), layout)
-    return list(found.values()), len(everything)
+    return list(found.values())
 
 
 def ranks(values):
@@ -120,46 +130,60 @@ class MeasuredMachine:
         return ", ".join(changes)
 
 
-def measure(bench, mlp, chosen):
+def measure(bench, mlp, chosen, failures):
     """The seconds of a step of each of the layouts, measured in turns."""
     for layout in chosen:
         bench.enter(layout.name, mlp, layout)
     result = bench.hold(SECONDS)
-    for layout in chosen:
+
+    def seconds(layout):
         if error := result.error(layout.name):
-            raise RuntimeError(f"{layout.name}: {error}")
-    return [result.seconds(layout.name) for layout in chosen]
+            raise Failure(error)
+        return result.seconds(layout.name)
+
+    return by_layout(chosen, failures, seconds)
 
 
-def guess(bench, mlp, chosen, machine):
+def guess(bench, mlp, chosen, machine, failures):
     """The seconds that the compiler estimates."""
-    reports = [bench.compiler.report(mlp, layout, machine.file) for layout in chosen]
-    return [report["time"]["overlapped_microseconds"] * 1e-6 for report in reports]
+
+    def seconds(layout):
+        return bench.compiler.report(mlp, layout, machine.file)["time"]["overlapped_microseconds"] * 1e-6
+
+    return by_layout(chosen, failures, seconds)
 
 
 def estimates(bench):
     machine = MeasuredMachine(bench)
     errors = []
     for name, mlp in chosen_models(bench).items():
-        chosen, number = distinct_layouts(bench, mlp)
-        guessed = guess(bench, mlp, chosen, machine)
-        measured = measure(bench, mlp, chosen)
+        failures = {}
+        chosen = distinct_layouts(bench, mlp, failures)
+        guessed = guess(bench, mlp, chosen, machine, failures)
+        measured = measure(bench, mlp, guessed, failures)
         state = machine.change()
         if state:
             state += ": both measured anew"
             machine.measure()
-            guessed = guess(bench, mlp, chosen, machine)
-            measured = measure(bench, mlp, chosen)
+            guessed = guess(bench, mlp, measured, machine, failures)
+            measured = measure(bench, mlp, guessed, failures)
+        for layout, error in failures.items():
+            yield Line(f"{name}, {layout.name}", "the estimate", None, None, "s", None, 2.0, False, error=error)
+        if len(measured) < 2:
+            continue
+        plans = list(measured)
+        guessed, measured = [guessed[layout] for layout in plans], [measured[layout] for layout in plans]
         factors = [max(a / b, b / a) for a, b in zip(measured, guessed)]
         errors += factors
-        for layout, seconds, expected, factor in zip(chosen, measured, guessed, factors):
+        for layout, seconds, expected, factor in zip(plans, measured, guessed, factors):
             yield Line(f"{name}, {layout.name}", "the estimate", seconds, expected, "s", factor, 2.0, False)
 
         def summary(what, value, goal, at_least, limit=""):
             return Line(f"{name}, {what}", "", value, None, "", value, goal, at_least, limit)
 
+        same = len(list(layouts())) - len(chosen) - len(failures)
         yield summary("median factor", statistics.median(factors), 1.15, False,
-                      f"{len(chosen)} plans; {number - len(chosen)} more compile to the same commands as one of these")  # fmt: skip
+                      f"{len(plans)} plans; {same} more compile to the same commands as one of these")  # fmt: skip
         yield summary("worst factor", max(factors), 2.0, False, state)
         tau = kendall(measured, guessed)
         yield summary("rank correlation", spearman(measured, guessed), 0.9, True,

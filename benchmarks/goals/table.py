@@ -37,6 +37,8 @@ class Line:
     limit: str = ""
     """Why there is no ratio."""
     note: str = ""
+    """Of what failed."""
+    error: str = ""
     """What grows, and how many times as large it is: for plot_growth.py."""
     series: str = ""
     factor: Optional[int] = None
@@ -50,6 +52,8 @@ class Line:
 
     @property
     def met(self):
+        if self.error:
+            return False
         if self.ratio is None:
             return None
         return self.ratio >= self.goal if self.at_least else self.ratio <= self.goal
@@ -60,9 +64,9 @@ class Line:
         shown = lambda value: "-" if value is None else number(value, self.unit)
         ratio = "-" if self.ratio is None else f"{self.ratio:.3g}x" if self.peer_name else shown(self.ratio)
         goal = f"{self.goal:g}x" if self.peer_name else number(self.goal, self.unit)
-        verdict = {True: "met", False: "MISSED", None: "no peer"}[self.met]
+        verdict = "FAILED" if self.error else {True: "met", False: "MISSED", None: "no peer"}[self.met]
         return [self.workload, self.peer_name or "-", shown(self.peer), shown(self.ours), ratio,
-                ("≥ " if self.at_least else "≤ ") + goal, verdict, self.limit or self.note]  # fmt: skip
+                ("≥ " if self.at_least else "≤ ") + goal, verdict, " ".join(self.error.split()) or self.limit or self.note]  # fmt: skip
 
     def json(self):
         return {**asdict(self), "met": self.met}

@@ -5,6 +5,8 @@ import os
 import subprocess
 from dataclasses import dataclass
 
+from contest import Failure
+
 
 @dataclass(frozen=True)
 class Mlp:
@@ -78,7 +80,7 @@ class Compiler:
         command = [self.tool(name), *arguments]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if done.returncode:
-            raise RuntimeError(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr}")
+            raise Failure(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr}")
         return done.stdout
 
     def model(self, mlp, layout, flags=()):

@@ -153,12 +153,12 @@ private:
       return true;
     const json::Object *object = fields.asObject(*value, "computer");
     if (!object ||
-        !fields.checkKeys(*object, "computer",
-                          {"workers", "vector_lanes", "vector_terms",
-                           "partial_vector_terms", "command_seconds",
-                           "piece_seconds", "factor_bytes_per_second",
-                           "exchange_bytes_per_second",
-                           "memory_bytes_per_second", "collectives"}))
+        !fields.checkKeys(
+            *object, "computer",
+            {"workers", "vector_lanes", "vector_terms", "partial_vector_terms",
+             "command_seconds", "piece_seconds", "factor_bytes_per_second",
+             "exchange_bytes_per_second", "memory_bytes_per_second",
+             "replace_bytes_per_second", "collectives"}))
       return false;
     if (!machine.isShared)
       return fields.fail("computer", "expected none: the devices of a machine "
@@ -176,28 +176,22 @@ private:
     if (object->get("piece_seconds") &&
         !read("piece_seconds", 0, mostLatency, computer.pieceSeconds))
       return false;
-    auto readInverse = [&](StringRef key, double &seconds) {
-      double rate = 0;
-      if (!object->get(key))
-        return true;
-      if (!read(key, leastRate, mostRate, rate))
+    if (double rate = 0; object->get("exchange_bytes_per_second")) {
+      if (!read("exchange_bytes_per_second", leastRate, mostRate, rate))
         return false;
-      seconds = 1 / rate;
-      return true;
-    };
-    if (!readInverse("exchange_bytes_per_second",
-                     computer.exchangeSecondsPerByte) ||
-        !readInverse("factor_bytes_per_second", computer.factorSecondsPerByte))
-      return false;
-    const json::Value *memory =
-        fields.getRequired(*object, "computer", "memory_bytes_per_second");
-    return memory && readWhole("workers", mostWorkers, computer.workers) &&
+      computer.exchangeSecondsPerByte = 1 / rate;
+    }
+    return fields.getRequired(*object, "computer", "memory_bytes_per_second") &&
+           readWhole("workers", mostWorkers, computer.workers) &&
            readWhole("vector_lanes", mostLanes, computer.vectorLanes) &&
            read("vector_terms", 0, mostTerms, computer.vectorTerms) &&
            read("partial_vector_terms", 0, mostTerms,
                 computer.partialVectorTerms) &&
            read("command_seconds", 0, mostLatency, computer.commandSeconds) &&
-           readMemory(*memory, computer) && readLeastSeconds(*object, computer);
+           readRates(*object, "memory_bytes_per_second", computer.memory) &&
+           readRates(*object, "replace_bytes_per_second", computer.replacing) &&
+           readRates(*object, "factor_bytes_per_second", computer.factors) &&
+           readLeastSeconds(*object, computer);
   }
 
   /// Reads the seconds of collectives by kind and bytes.
@@ -217,19 +211,28 @@ private:
     return true;
   }
 
-  /// Reads the rates by bytes.
-  bool readMemory(const json::Value &value, ComputerRates &computer) {
-    static constexpr StringLiteral path = "computer.memory_bytes_per_second";
-    const json::Object *rates = fields.asObject(value, path);
-    if (!rates)
+  /// Reads rates by reuse distance, if `computer` has them. One number is the
+  /// rate at any distance.
+  bool readRates(const json::Object &computer, StringRef key,
+                 std::vector<ComputerRates::Memory> &rates) {
+    const std::string path = ("computer." + key).str();
+    const json::Value *value = computer.get(key);
+    if (!value)
+      return true;
+    if (value->getAsNumber())
+      return fields.readNumber(
+          computer, "computer", key, leastRate, mostRate,
+          rates.emplace_back(ComputerRates::Memory{1, 0}).bytesPerSecond);
+    const json::Object *object = fields.asObject(*value, path);
+    if (!object)
       return false;
     std::vector<std::pair<double, double>> read;
-    if (!readByNumber(*rates, path, "bytes", leastRate, mostRate, read))
+    if (!readByNumber(*object, path, "bytes", leastRate, mostRate, read))
       return false;
     if (read.empty())
       return fields.fail(path, "expected at least one rate");
     for (const auto &[bytes, rate] : read)
-      computer.memory.push_back({bytes, rate});
+      rates.push_back({bytes, rate});
     return true;
   }
 

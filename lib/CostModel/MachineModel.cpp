@@ -113,17 +113,27 @@ Machine Machine::withFastestLinks() const {
   return fastest;
 }
 
-double ComputerRates::getSecondsPerByte(double distance) const {
+/// The seconds of a byte after `distance` bytes by `rates`.
+static double interpolate(ArrayRef<ComputerRates::Memory> rates,
+                          double distance) {
   auto above =
-      find_if(memory, [&](const Memory &one) { return one.bytes >= distance; });
-  if (above == memory.begin() || memory.size() == 1)
-    return 1 / memory.front().bytesPerSecond;
-  if (above == memory.end())
-    return 1 / memory.back().bytesPerSecond;
-  const Memory &below = *std::prev(above);
+      find_if(rates, [&](const auto &one) { return one.bytes >= distance; });
+  if (above == rates.begin())
+    return 1 / rates.front().bytesPerSecond;
+  if (above == rates.end())
+    return 1 / rates.back().bytesPerSecond;
+  const ComputerRates::Memory &below = *std::prev(above);
   double part =
       std::log(distance / below.bytes) / std::log(above->bytes / below.bytes);
   return (1 - part) / below.bytesPerSecond + part / above->bytesPerSecond;
+}
+
+double ComputerRates::getSecondsPerByte(double distance) const {
+  return interpolate(memory, distance);
+}
+
+double ComputerRates::getReplacingSecondsPerByte(double distance) const {
+  return interpolate(replacing.empty() ? memory : replacing, distance);
 }
 
 double ComputerRates::getExchangeSeconds(double exchanged,
@@ -132,10 +142,12 @@ double ComputerRates::getExchangeSeconds(double exchanged,
                                        getSecondsPerByte(1) - secondsPerByte);
 }
 
-double ComputerRates::getFactorSeconds(double bytes,
-                                       double secondsPerByte) const {
-  return bytes * std::max(0.0, factorSecondsPerByte + getSecondsPerByte(1) -
-                                   secondsPerByte);
+double ComputerRates::getFactorSeconds(double bytes, double distance) const {
+  if (factors.empty())
+    return 0;
+  return bytes *
+         std::max(0.0, interpolate(factors, distance) + getSecondsPerByte(1) -
+                           getSecondsPerByte(distance));
 }
 
 double ComputerRates::getMultiplyAdds(double rows, double columns, double terms,

@@ -345,33 +345,40 @@ private:
     for (Value result : op->getResults())
       varies[result] |= axes;
     const double results = getCopies(axes);
-    double flops = 0, compute = 0, reads = copies, work = 0, rights = 0;
+    double flops = 0, compute = 0, reads = copies, work = 0;
     bool isMeasured = false;
+    // Right factors: their places, and the bytes of as many copies as are read
+    // so many times.
+    struct Right {
+      int64_t place;
+      double bytes, copies, times;
+    };
+    SmallVector<Right> rights;
     op->walk([&](Operation *inner) {
-      OpWork own = getArithmetic(inner);
-      work += own.flops / 2;
-      if (!own.isGemm || own.flops == 0) {
+      OpWork ofCopy = getArithmetic(inner);
+      work += ofCopy.flops / 2;
+      if (!ofCopy.isGemm || ofCopy.flops == 0) {
         compute +=
-            getComputeSeconds(machine, own) / machine.numSharing * copies;
+            getComputeSeconds(machine, ofCopy) / machine.numSharing * copies;
         return;
       }
-      Merged merged = merge(inner, own, copies, copies / getCopies(axes));
-      compute += getGemmSeconds(inner, own, merged);
-      flops += own.flops;
+      Merged merged = merge(inner, ofCopy, copies, copies / getCopies(axes));
+      compute += getGemmSeconds(inner, ofCopy, merged);
+      flops += ofCopy.flops;
       // GEMMs with the same right factor follow one another.
       Value right = getFactorInMemory(inner->getOperand(1));
       if (auto argument = dyn_cast<BlockArgument>(right))
         if (argument.getOwner()->getParentOp() == op)
           right = op->getOperand(argument.getArgNumber());
-      isMeasured |= hasMeasuredSides(inner, own);
+      isMeasured |= hasMeasuredSides(inner, ofCopy);
       reads = merged.gemms * copies / getCopies(axes);
-      const double factor = getStridedBytes(inner->getOperand(1));
+      const double factor = getStridedBytes(inner->getOperand(1)),
+                   own = std::min(copies, getCopies(getVaries(right)));
       // The nearest cache holds it for the GEMMs that follow.
       const bool isKept = factor <= computer.memory.front().bytes;
       if (!isMeasured)
-        rights +=
-            factor *
-            (isKept ? std::min(copies, getCopies(getVaries(right))) : reads);
+        rights.push_back({getPlace(getRoot(right)), factor, own,
+                          isKept ? own : std::max(own, reads)});
     });
     const double idle = getIdleFactor(op, results, work * copies / results);
     double exchanged = 0;
@@ -379,16 +386,25 @@ private:
       exchanged +=
           getExchangedBytes(inner, copies, computer.workers / idle / results);
     });
-    double memory = 0, local = 0, all = 0, beyond = 0;
+    double memory = 0, nearest = 0, local = 0, all = 0, beyond = 0;
     // By place of an operand.
     llvm::SmallDenseMap<int64_t, double> distances;
+    llvm::SmallDenseSet<int64_t> written;
+    for (Value result : op->getResults())
+      written.insert(getPlace(getRoot(result)));
     // `copies` of `value`, accessed `times` times: all but the first time the
     // nearest cache that holds it has it.
-    auto add = [&](Value value, double copies, double times, double distance) {
+    auto add = [&](Value value, double copies, double times, double distance,
+                   bool isReplaced) {
       const double bytes = getBytes(value);
-      memory += bytes * (copies * computer.getSecondsPerByte(distance) +
-                         (times - copies) * computer.getSecondsPerByte(
-                                                std::min(distance, bytes)));
+      auto getSeconds = [&](double distance) {
+        return isReplaced ? computer.getReplacingSecondsPerByte(distance)
+                          : computer.getSecondsPerByte(distance);
+      };
+      memory +=
+          bytes * (copies * getSeconds(distance) +
+                   (times - copies) * getSeconds(std::min(distance, bytes)));
+      nearest += bytes * times * getSeconds(1);
       all += bytes * times;
       local += bytes;
     };
@@ -397,21 +413,31 @@ private:
       double own = getCopies(getVaries(operand));
       double times = flops > 0 ? std::max(own, reads) : own;
       double distance = getDistance(operand, getBytes(operand) * times);
-      distances.try_emplace(getPlace(getRoot(operand)), distance);
-      add(operand, own, times, distance);
+      int64_t place = getPlace(getRoot(operand));
+      distances.try_emplace(place, distance);
+      add(operand, own, times, distance, written.contains(place));
     }
     if (flops > 0)
-      beyond = computer.getExchangeSeconds(exchanged, memory / all) +
-               computer.getFactorSeconds(rights, memory / all);
+      beyond = computer.getExchangeSeconds(exchanged, memory / all);
+    for (const Right &right : rights) {
+      const double distance = distances.lookup(right.place);
+      beyond +=
+          right.copies * computer.getFactorSeconds(right.bytes, distance) +
+          (right.times - right.copies) *
+              computer.getFactorSeconds(right.bytes,
+                                        std::min(distance, right.bytes));
+    }
     // What replaces an operand goes back to where that came from.
     for (Value result : op->getResults()) {
       double distance = getDistance(result, getBytes(result) * results);
-      add(result, results, results,
-          std::max(distance, distances.lookup(getPlace(getRoot(result)))));
+      auto replaced = distances.find(getPlace(getRoot(result)));
+      if (replaced != distances.end())
+        distance = std::max(distance, replaced->second);
+      add(result, results, results, distance, replaced != distances.end());
     }
     // The arithmetic of a GEMM hides its accesses to the nearest cache.
     if (flops > 0)
-      memory = std::max(0.0, memory - all * computer.getSecondsPerByte(1));
+      memory = std::max(0.0, memory - nearest);
     memory += beyond;
     // A rate that has been measured is that of a GEMM with its accesses.
     if (isMeasured)

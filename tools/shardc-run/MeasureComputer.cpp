@@ -99,7 +99,7 @@ struct Pass {
   TileSeconds tiles{};
   ExchangeSeconds exchange{};
   /// By reuse distance.
-  std::map<size_t, double> memory;
+  std::map<size_t, double> memory, replacing;
   /// Seconds: workers meet to do next to nothing; the same sums in 8 runs of
   /// 512 elements, and in 512 of 8.
   double meeting = 0, longRuns = 0, shortRuns = 0;
@@ -124,8 +124,12 @@ void Pass::update(const Pass &other) {
   lower(tiles.partial, other.tiles.partial);
   lower(exchange.own, other.exchange.own);
   lower(exchange.others, other.exchange.others);
-  for (const auto &[bytes, rate] : other.memory)
-    memory[bytes] = std::max(memory[bytes], rate);
+  auto raise = [](auto &rates, const auto &than) {
+    for (const auto &[bytes, rate] : than)
+      rates[bytes] = std::max(rates[bytes], rate);
+  };
+  raise(memory, other.memory);
+  raise(replacing, other.replacing);
   lower(meeting, other.meeting);
   lower(longRuns, other.longRuns);
   lower(shortRuns, other.shortRuns);
@@ -178,8 +182,10 @@ static absl::StatusOr<Pass> measurePass(WorkerPool &pool) {
   pass.tiles = measureTiles(pool, secondsOfFigure);
   pass.exchange = measureExchange(pool, secondsOfFigure);
   // From the caches of the cores to what none holds.
-  for (size_t bytes = 256 << 10; bytes <= size_t(64) << 20; bytes *= 4)
+  for (size_t bytes = 256 << 10; bytes <= size_t(64) << 20; bytes *= 4) {
     pass.memory[bytes] = measureMemoryOf(pool, secondsOfFigure / 2, bytes);
+    pass.replacing[bytes] = measureReplacing(pool, secondsOfFigure / 2, bytes);
+  }
   return pass;
 }
 
@@ -234,6 +240,8 @@ absl::StatusOr<Json> shardc::run::measureComputer(WorkerPool &pool) {
     computer["memory_bytes_per_second"][std::to_string(bytes)] = rounded(rate);
   computer["memory_bytes_per_second"]["536870912"] =
       rounded(best.device.memory());
+  for (const auto &[bytes, rate] : best.replacing)
+    computer["replace_bytes_per_second"][std::to_string(bytes)] = rounded(rate);
   for (auto [kind, name] : collectiveKinds) {
     Json times;
     for (auto [sent, time] : withoutDisturbances(best.collectives.at(kind)))

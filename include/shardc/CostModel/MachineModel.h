@@ -101,9 +101,6 @@ struct ComputerRates {
   /// What another worker has written, and has in its cache, is read so much
   /// later than one's own; 0: no later.
   double exchangeSecondsPerByte = 0;
-  /// A GEMM takes so much longer for each byte of its right factor: its
-  /// arithmetic does not hide all of the first access.
-  double factorSecondsPerByte = 0;
   /// The rate of memory where `bytes` others are accessed before the same are
   /// again.
   struct Memory {
@@ -111,6 +108,11 @@ struct ComputerRates {
   };
   /// By ascending bytes; at least one.
   std::vector<Memory> memory;
+  /// The same of what is read and replaced, both counted; empty: as `memory`.
+  std::vector<Memory> replacing;
+  /// A GEMM takes so much longer for its right factor: its arithmetic does not
+  /// hide all of the first access. Empty: it does.
+  std::vector<Memory> factors;
   /// By CollectiveKind: bytes that all devices read and write together,
   /// ascending, and the seconds of a collective whose workers have its operands
   /// in their caches. Empty: not measured.
@@ -125,12 +127,15 @@ struct ComputerRates {
   /// The seconds of an access to a byte after `distance` bytes: in between
   /// those of `memory`, linear in the logarithm of the distance.
   double getSecondsPerByte(double distance) const;
+  /// The same where what is read is replaced.
+  double getReplacingSecondsPerByte(double distance) const;
   /// What `exchanged` bytes, read from the caches of other workers, take beyond
   /// an access that takes `secondsPerByte`: further away than these caches
   /// nothing, for there it does not matter who has written.
   double getExchangeSeconds(double exchanged, double secondsPerByte) const;
-  /// The same of `bytes` of right factors.
-  double getFactorSeconds(double bytes, double secondsPerByte) const;
+  /// What `bytes` of right factors take beyond an access after `distance`
+  /// bytes.
+  double getFactorSeconds(double bytes, double distance) const;
   /// Multiply-adds of one element in whose time a GEMM computes `rows` rows of
   /// `columns` sums of `terms` products: vectors lie along the rows. Where
   /// `storesPieces`, the part of a vector at the end of a row is stored in

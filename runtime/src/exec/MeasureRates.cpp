@@ -147,14 +147,56 @@ double shardc::rt::measureMemory(WorkerPool &pool, double seconds) {
                        std::memcpy);
 }
 
+namespace {
+
+/// Memory in a whole number of slices of at most 1 MiB.
+struct Slices {
+  explicit Slices(size_t bytes)
+      : count((std::max<size_t>(bytes, 64) + (size_t(1) << 20) - 1) >> 20),
+        each(std::max<size_t>(bytes, 64) / count / sizeof(float) *
+             sizeof(float)) {}
+  /// Slices that are timed together.
+  int rounds() const {
+    return std::clamp<int>((size_t(4) << 20) / each, 1, 100);
+  }
+
+  size_t count, each;
+};
+
+} // namespace
+
 double shardc::rt::measureMemoryOf(WorkerPool &pool, double seconds,
                                    size_t bytes) {
-  // A whole number of slices of at most 1 MiB.
-  const size_t own = std::max<size_t>(bytes / 2 / pool.size(), 64);
-  const size_t slices = (own + (size_t(1) << 20) - 1) >> 20;
-  const size_t slice = own / slices / sizeof(float) * sizeof(float);
-  int rounds = std::clamp<int>((size_t(4) << 20) / slice, 1, 100);
-  return measureCopies(pool, seconds, slices * slice, slice, rounds, addOne);
+  const Slices slices(bytes / 2 / pool.size());
+  return measureCopies(pool, seconds, slices.count * slices.each, slices.each,
+                       slices.rounds(), addOne);
+}
+
+SHARDC_VECTOR_CLONES
+static void incrementAll(float *values, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    values[i] += 1;
+}
+
+double shardc::rt::measureReplacing(WorkerPool &pool, double seconds,
+                                    size_t bytes) {
+  const Slices slices(bytes / pool.size());
+  const size_t own = slices.count * slices.each;
+  MeasuredMemory memory(pool.size() * (own + 64));
+  struct Place {
+    char *values;
+    size_t next = 0;
+  };
+  std::vector<Place> places(pool.size());
+  for (Place &place : places)
+    place.values = memory.take(own);
+  double best = measureJob(pool, seconds, slices.rounds(), [&](int worker) {
+    Place &place = places[worker];
+    incrementAll(reinterpret_cast<float *>(place.values + place.next),
+                 slices.each / sizeof(float));
+    place.next = (place.next + slices.each) % own;
+  });
+  return 2.0 * slices.each * pool.size() / best;
 }
 
 double shardc::rt::measureCache(WorkerPool &pool, double seconds) {

@@ -92,6 +92,9 @@ double measureMemory(WorkerPool &pool, double seconds);
 /// other.
 double measureMemoryOf(WorkerPool &pool, double seconds, size_t bytes);
 
+/// The same by loops that replace what they read.
+double measureReplacing(WorkerPool &pool, double seconds, size_t bytes);
+
 /// The same by copies of 64 KiB on each worker, which stay in its cache.
 double measureCache(WorkerPool &pool, double seconds);
 

@@ -312,8 +312,9 @@ TEST(MachineFile, SaysWhatIsWrongAndWhere) {
 static constexpr const char *computer = R"({"device": "cpu", "computer": {
   "workers": 2, "vector_lanes": 8, "vector_terms": 2, "partial_vector_terms": 30,
   "command_seconds": 1e-7, "piece_seconds": 6e-9, "exchange_bytes_per_second": 4e10,
-  "factor_bytes_per_second": 6e10,
-  "memory_bytes_per_second": {"1048576": 1e11, "262144": 2e11, "67108864": 25e9}
+  "factor_bytes_per_second": {"4194304": 6e10, "67108864": 2e10},
+  "memory_bytes_per_second": {"1048576": 1e11, "262144": 2e11, "67108864": 25e9},
+  "replace_bytes_per_second": {"262144": 3e11, "67108864": 5e10}
 }})";
 
 /// It with `from` replaced by `to`.
@@ -336,7 +337,12 @@ TEST(MachineFile, ReadsRatesOfAComputer) {
   EXPECT_EQ(rates.commandSeconds, 1e-7);
   EXPECT_EQ(rates.pieceSeconds, 6e-9);
   EXPECT_EQ(rates.exchangeSecondsPerByte, 1 / 4e10);
-  EXPECT_EQ(rates.factorSecondsPerByte, 1 / 6e10);
+  ASSERT_EQ(rates.factors.size(), 2u);
+  EXPECT_EQ(rates.factors[0].bytes, 4194304);
+  EXPECT_EQ(rates.factors[0].bytesPerSecond, 6e10);
+  ASSERT_EQ(rates.replacing.size(), 2u);
+  EXPECT_EQ(rates.replacing[1].bytes, 67108864);
+  EXPECT_EQ(rates.replacing[1].bytesPerSecond, 5e10);
   ASSERT_EQ(rates.memory.size(), 3u);
   EXPECT_EQ(rates.memory[0].bytes, 262144);
   EXPECT_EQ(rates.memory[0].bytesPerSecond, 2e11);
@@ -504,6 +510,9 @@ TEST(ComputerRates, MemoryIsSlowerTheMoreIsAccessedInBetween) {
   EXPECT_DOUBLE_EQ(rates.getSecondsPerByte(1048576), 1 / 1e11);
   EXPECT_DOUBLE_EQ(rates.getSecondsPerByte(67108864), 1 / 25e9);
   EXPECT_DOUBLE_EQ(rates.getSecondsPerByte(1e12), 1 / 25e9);
+  // What is replaced has rates of its own.
+  EXPECT_DOUBLE_EQ(rates.getReplacingSecondsPerByte(1), 1 / 3e11);
+  EXPECT_DOUBLE_EQ(rates.getReplacingSecondsPerByte(1e12), 1 / 5e10);
 }
 
 TEST(ComputerRates, OnlyCachesOfWorkersAreExchanged) {
@@ -513,9 +522,16 @@ TEST(ComputerRates, OnlyCachesOfWorkersAreExchanged) {
   EXPECT_DOUBLE_EQ(rates.getExchangeSeconds(100, 1 / 1e11),
                    100 * (1 / 4e10 - 1 / 2e11));
   EXPECT_EQ(rates.getExchangeSeconds(100, 1 / 1e10), 0);
-  // So it is with right factors.
-  EXPECT_DOUBLE_EQ(rates.getFactorSeconds(100, 1 / 1e11),
-                   100 * (1 / 6e10 - 1 / 2e11));
+  // So it is with right factors, by their distance.
+  EXPECT_DOUBLE_EQ(rates.getFactorSeconds(100, 1), 100 / 6e10);
+  EXPECT_DOUBLE_EQ(rates.getFactorSeconds(100, 1048576),
+                   100 * (1 / 6e10 + 1 / 2e11 - 1 / 1e11));
+  EXPECT_DOUBLE_EQ(rates.getFactorSeconds(100, 1e12),
+                   100 * (1 / 2e10 + 1 / 2e11 - 1 / 25e9));
+  rates.factors = {{1, 1e11}};
+  EXPECT_EQ(rates.getFactorSeconds(100, 1e12), 0);
+  rates.factors = {};
+  EXPECT_EQ(rates.getFactorSeconds(100, 1), 0);
   rates.exchangeSecondsPerByte = 0;
   EXPECT_EQ(rates.getExchangeSeconds(100, 1 / 2e11), 0);
 }
@@ -524,12 +540,29 @@ TEST(MachineFile, ComputersNeedNoneOfTheirSmallerRates) {
   std::string text = computerWith("\"piece_seconds\": 6e-9, ", "");
   const std::string exchange = "\"exchange_bytes_per_second\": 4e10,";
   text.replace(text.find(exchange), exchange.size(), "");
-  const std::string factor = "\"factor_bytes_per_second\": 6e10,";
-  text.replace(text.find(factor), factor.size(), "");
+  const size_t factors = text.find("\"factor");
+  text.erase(factors, text.find("\"memory_bytes") - factors);
+  const size_t replacing = text.find(",\n  \"replace");
+  text.erase(replacing, text.find("\n}}") - replacing);
   Machine machine = parse(text);
   EXPECT_EQ(machine.computer->pieceSeconds, 0);
   EXPECT_EQ(machine.computer->exchangeSecondsPerByte, 0);
-  EXPECT_EQ(machine.computer->factorSecondsPerByte, 0);
+  EXPECT_TRUE(machine.computer->factors.empty());
+  EXPECT_TRUE(machine.computer->replacing.empty());
+  EXPECT_EQ(machine.computer->getReplacingSecondsPerByte(262144), 1 / 2e11);
+}
+
+TEST(MachineFile, ARateMayBeThatAtAnyDistance) {
+  Machine machine =
+      parse(computerWith("{\"4194304\": 6e10, \"67108864\": 2e10}", "6e10"));
+  const ComputerRates &rates = *machine.computer;
+  EXPECT_DOUBLE_EQ(rates.getFactorSeconds(1, 1), 1 / 6e10);
+  EXPECT_DOUBLE_EQ(rates.getFactorSeconds(1, 1048576),
+                   1 / 6e10 + 1 / 2e11 - 1 / 1e11);
+  EXPECT_THAT(
+      getError(computerWith("{\"262144\": 3e11, \"67108864\": 5e10}", "0")),
+      HasSubstr("computer.replace_bytes_per_second: expected a number "
+                "from 1 to 1e+24, found 0"));
 }
 
 TEST(ComputerRates, VectorsOfAResultTakeTheirTime) {

@@ -288,7 +288,7 @@ TEST_F(SharedTimeTest, CopiesAreComputedOnce) {
 TEST_F(SharedTimeTest, ResultsGoBackToWhereTheirOperandsCameFrom) {
   // Between two steps' accesses to either value are 256 bytes, between reading
   // and replacing %x 128. The only copy has one of two workers.
-  EXPECT_DOUBLE_EQ(estimate(R"(
+  const char *update = R"(
 func.func @f(%x: tensor<4x8xf32> {shardc.offset = 0 : i64},
              %y: tensor<4x8xf32> {shardc.offset = 128 : i64}) -> tensor<4x8xf32> {
   %0 = shardc.kernel(%y, %x) {shardc.offsets = array<i64: 0>} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32> {
@@ -297,9 +297,12 @@ func.func @f(%x: tensor<4x8xf32> {shardc.offset = 0 : i64},
     shardc.yield %1 : tensor<4x8xf32>
   }
   return %0 : tensor<4x8xf32>
-})")
-                       .memorySeconds,
-                   2 * 3 * 128 / 50.0);
+})";
+  EXPECT_DOUBLE_EQ(estimate(update).memorySeconds, 2 * 3 * 128 / 50.0);
+  // Both accesses of what is replaced have a rate of their own.
+  machine.computer->replacing = {{256, 80}};
+  EXPECT_DOUBLE_EQ(estimate(update).memorySeconds,
+                   2 * (128 / 50.0 + 2 * 128 / 80.0));
 }
 
 TEST_F(SharedTimeTest, PlacesAreAsLargeAsTheLargestValue) {
@@ -328,7 +331,7 @@ TEST_F(SharedTimeTest, GemmsOfMicrobatchesAreNotMerged) {
   auto getFactorSeconds = [&] {
     double seconds[2];
     for (double perByte : {0.0, 1.0}) {
-      machine.computer->factorSecondsPerByte = perByte;
+      machine.computer->factors = {{1, perByte > 0 ? 1 / perByte : 1e30}};
       seconds[perByte > 0] = estimate(R"(
 func.func @f(%x: tensor<8x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"data"}, {}]>},
              %w: tensor<8x12xf32>) -> tensor<4x12xf32> {
@@ -692,7 +695,7 @@ func.func @f(%x: tensor<64x16xf32> SHARDING, %y: tensor<64x64xf32>) -> tensor<16
 
 TEST_F(SharedTimeTest, RightFactorsAreNotHidden) {
   machine.computer->memory = {{1, 10}};
-  machine.computer->factorSecondsPerByte = 1;
+  machine.computer->factors = {{1, 1}};
   // One GEMM for all devices reads 8 by 12 elements, which are more columns
   // than two vectors have; each of four its own. Fewer are fetched ahead.
   auto getSeconds = [&](const char *sharding) {
@@ -711,7 +714,7 @@ func.func @f(%x: tensor<4x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"d
 
 TEST_F(SharedTimeTest, ReshapedFactorsAreThoseInMemory) {
   machine.computer->memory = {{1, 10}};
-  machine.computer->factorSecondsPerByte = 1;
+  machine.computer->factors = {{1, 1}};
   // Sums over blocks of two rows: each of four devices reads a factor of its
   // own, through a reshape.
   EXPECT_DOUBLE_EQ(estimate(R"(
