@@ -199,8 +199,8 @@ func.func @read_rows(%x: tensor<8x40000xf32>) -> tensor<8x40000xf32> {
 // -----
 
 // Columns: eight threads side by side have 32 of them; 32 take turns with the
-// rows and meet in shared memory. Of 100 rows each has three or four: the last
-// turn is for some.
+// rows and meet in shared memory: eight sums at a time, then the rest. Of 100
+// rows each has three or four: the last turn is for some.
 
 // CHECK-LABEL: func.func @columns
 // CHECK: shardc.extent = 3
@@ -211,7 +211,11 @@ func.func @read_rows(%x: tensor<8x40000xf32>) -> tensor<8x40000xf32> {
 // CHECK: arith.select %{{.*}} : vector<4xf32>
 // CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<3>
 // CHECK: gpu.barrier
-// CHECK-COUNT-32: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xf32>
+// CHECK: scf.if
+// CHECK-COUNT-8: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xf32>
+// CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<3>
+// CHECK: gpu.barrier
+// CHECK-COUNT-4: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xf32>
 // CHECK: gpu.barrier
 // CHECK: scf.if
 // CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<1>
@@ -228,8 +232,8 @@ func.func @columns(%x: tensor<100x72xf32>) -> tensor<72xf32> {
 // -----
 
 // Few columns, many rows: 16 threads side by side, so that 64 of a block of 1024
-// have a column each. Four rows are in flight. Two threads of each column first
-// combine half of the sums each.
+// have a column each. Four rows are in flight. Eight threads of each column first
+// combine eight sums each.
 
 // CHECK-LABEL: func.func @few_columns
 // CHECK: shardc.extent = 1
@@ -241,10 +245,10 @@ func.func @columns(%x: tensor<100x72xf32>) -> tensor<72xf32> {
 // CHECK: llvm.store %{{.*}} : f32, !llvm.ptr<3>
 // CHECK: gpu.barrier
 // CHECK: scf.if
-// CHECK-COUNT-32: llvm.load %{{.*}} : !llvm.ptr<3> -> f32
+// CHECK-COUNT-8: llvm.load %{{.*}} : !llvm.ptr<3> -> f32
 // CHECK: llvm.store %{{.*}} : f32, !llvm.ptr<3>
 // CHECK: gpu.barrier
-// CHECK-COUNT-2: llvm.load %{{.*}} : !llvm.ptr<3> -> f32
+// CHECK-COUNT-8: llvm.load %{{.*}} : !llvm.ptr<3> -> f32
 // CHECK: gpu.barrier
 shardc.mesh @mesh <["data" = 1]>
 func.func @few_columns(%x: tensor<4096x10xf32>) -> tensor<10xf32> {

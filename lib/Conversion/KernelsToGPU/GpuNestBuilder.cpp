@@ -281,11 +281,14 @@ GpuNestBuilder::Values GpuNestBuilder::passRow(const NestPass &pass,
 //
 //===----------------------------------------------------------------------===//
 
-/// Rows that a thread has in flight, if nothing is stored between them.
+/// Rows that a thread has in flight, and ops of a nest up to which it has more
+/// than one: each has registers of its own.
 static constexpr int64_t rowsInFlight = 4;
+static constexpr size_t mostOpsInFlight = 8;
 
-/// Rows of a column that a thread combines at a time in shared memory.
-static constexpr int64_t mostSharedRows = 32;
+/// Rows of a column that a thread combines at a time in shared memory: all are
+/// in registers at once.
+static constexpr int64_t mostSharedRows = 8;
 
 void GpuNestBuilder::buildColumns(Value nestBlock) {
   stride(nestBlock, plan.units, plan.blocks, {},
@@ -353,20 +356,27 @@ GpuNestBuilder::Values GpuNestBuilder::passColumns(const NestPass &pass,
       acc = isThere ? builder.create<arith::SelectOp>(loc, isThere, value, acc)
                     : value;
     if (pass.stores)
-      buildIf(both(isActive, isThere),
+      buildIf(isActive,
               [&] { storeFullResults(emitter, nest, buffers, index); });
   };
   Values accs = getIdentities(pass.reductions, plan.lanes > 1);
-  int64_t turns = plan.steps / rowsAtOnce, done = 0;
-  int64_t inFlight = pass.stores ? 1 : rowsInFlight;
-  if (int64_t rounds = turns / inFlight) {
-    done = rounds * inFlight * rowsAtOnce;
+  // What is stored may be what the next row reads.
+  if (pass.stores || nest.ops.size() > mostOpsInFlight)
+    return stride(y, plan.steps, rowsAtOnce, accs,
+                  [&](Index row, ValueRange carried) {
+                    Values next(carried);
+                    addRow(row.value, nullptr, next);
+                    return next;
+                  });
+  int64_t done = 0;
+  if (int64_t rounds = plan.steps / (rowsInFlight * rowsAtOnce)) {
+    done = rounds * rowsInFlight * rowsAtOnce;
     accs = loops.buildLoop(
-        loops.constantI64(0), loops.constantI64(done), inFlight * rowsAtOnce,
-        accs, [&](Index first, ValueRange carried) {
+        loops.constantI64(0), loops.constantI64(done),
+        rowsInFlight * rowsAtOnce, accs, [&](Index first, ValueRange carried) {
           Values next(carried);
           Value row = math.add(first.value, y);
-          for (int64_t turn = 0; turn < inFlight; ++turn)
+          for (int64_t turn = 0; turn < rowsInFlight; ++turn)
             addRow(math.add(row, loops.constantI64(turn * rowsAtOnce)), nullptr,
                    next);
           return next;
