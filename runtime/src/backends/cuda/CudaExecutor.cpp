@@ -3,7 +3,7 @@
 #include "backends/cuda/CudaExecutor.h"
 
 #include "backends/cuda/MeasureGpu.h"
-#include "backends/cuda/TuneGemms.h"
+#include "base/UsableCpus.h"
 #include "exec/Arrays.h"
 #include "exec/DescribeSteps.h"
 #include "exec/Shards.h"
@@ -25,7 +25,7 @@ CudaExecutor::~CudaExecutor() {
   absl::Time end =
       absl::Now() + (failure.ok() ? cudaOptions.deadline : absl::Seconds(2));
   for (const Running &run : running)
-    for (const Event &done : batches[run.batch].done)
+    for (const Event &done : loaded.batches[run.batch].done)
       (void)done.wait(end - absl::Now(), "ending a run");
 }
 
@@ -36,8 +36,8 @@ absl::Status CudaExecutor::fail(const absl::Status &status) {
   for (const Running &run : running)
     if (recorder && run.tracedRun >= 0)
       recorder->fail(run.tracedRun, &run == &running.front());
-  if (collectives)
-    collectives->abort();
+  if (loaded.collectives)
+    loaded.collectives->abort();
   if (!cudaOptions.store)
     return status;
   const Ranks &ranks = cudaOptions.store->ranks();
@@ -50,278 +50,7 @@ absl::Status CudaExecutor::fail(const absl::Status &status) {
                             absl::StrCat(prefix, ": ", status.message()));
 }
 
-//===----------------------------------------------------------------------===//
-// Loading: allocates and compiles; runs do neither
-//===----------------------------------------------------------------------===//
-
-/// Moves the value of `made`, if it has one, to the heap.
-template <typename T>
-static absl::Status keep(absl::StatusOr<T> made, std::unique_ptr<T> &place) {
-  if (!made.ok())
-    return made.status();
-  place = std::make_unique<T>(*std::move(made));
-  return absl::OkStatus();
-}
-
-template <typename T>
-static absl::Status keep(absl::StatusOr<T> made, T &place) {
-  if (!made.ok())
-    return made.status();
-  place = *std::move(made);
-  return absl::OkStatus();
-}
-
-absl::Status CudaExecutor::load() { return fail(loadAll()); }
-
-absl::Status CudaExecutor::loadAll() {
-  if (absl::Status s = keep(LocalGpus::open(spec, cudaOptions), hardware);
-      !s.ok())
-    return s;
-  if (absl::Status s =
-          keep(hardware->connect(spec, options.seed, local, cudaOptions),
-               collectives);
-      !s.ok())
-    return s;
-  if (absl::Status s = keep(tuneGemms(*hardware, spec, cudaOptions), choices);
-      !s.ok())
-    return s;
-  if (absl::Status s = allocateDevices(); !s.ok())
-    return s;
-  if (absl::Status s = fillKernelContexts(); !s.ok())
-    return s;
-  if (absl::Status s = preparePrograms(); !s.ok())
-    return s;
-  if (absl::Status s = allocateBatches(); !s.ok())
-    return s;
-  if (absl::Status s = warmUp(); !s.ok())
-    return s;
-  return captureBatches();
-}
-
-absl::Status CudaExecutor::allocateDevices() {
-  for (size_t i = 0; i < local.size(); ++i)
-    if (absl::Status s = addDevice(
-            local[i], *hardware->gpus[std::min(i, hardware->gpus.size() - 1)]);
-        !s.ok())
-      return s;
-  uint64_t largest = 0;
-  for (size_t i = 0; i < spec.tensors.size(); ++i) {
-    largest = std::max(largest, spec.tensors[i].bytes);
-    std::vector<LocalShard> &ofTensor = shards.emplace_back();
-    for (const Device &device : devices)
-      ofTensor.push_back(shardOn(i, device));
-  }
-  return keep(PinnedMemory::allocate(*hardware->gpus[0]->context, largest,
-                                     "tensors set and read"),
-              transfer);
-}
-
-CudaExecutor::LocalShard CudaExecutor::shardOn(size_t tensor,
-                                               const Device &device) const {
-  const TensorSpec &global = spec.tensors[tensor];
-  LocalShard local{
-      shardOf(spec.mesh, global.sharding, global.shape, device.number), {}};
-  const PlanSpec &rank = spec.ranks()[device.rank];
-  if (int64_t number = rank.numberOf(tensor); number >= 0)
-    local.offset = rank.tensors[number].offset;
-  return local;
-}
-
-absl::Status CudaExecutor::addDevice(int64_t number, const Gpu &gpu) {
-  std::shared_ptr<Stream> communication;
-  for (const Device &other : devices)
-    if (other.gpu == &gpu)
-      communication =
-          other.streams[static_cast<size_t>(rt::Stream::Communication)];
-  Device &device = devices.emplace_back();
-  device.number = number;
-  device.rank = spec.rankOf(number);
-  device.gpu = &gpu;
-  if (absl::Status s =
-          keep(DeviceMemory::allocate(
-                   *gpu.context, spec.ranks()[device.rank].arenaBytes,
-                   absl::StrCat("the arena of device ", number, " of ",
-                                spec.mesh.numDevices())),
-               device.arena);
-      !s.ok())
-    return s;
-  for (rt::Stream which :
-       {rt::Stream::Compute, rt::Stream::Communication, rt::Stream::Copies}) {
-    std::shared_ptr<Stream> &place = device.streams[static_cast<size_t>(which)];
-    if (which == rt::Stream::Communication && communication) {
-      place = communication;
-      continue;
-    }
-    absl::StatusOr<Stream> stream = Stream::create(*gpu.context);
-    if (!stream.ok())
-      return stream.status();
-    place = std::make_shared<Stream>(*std::move(stream));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CudaExecutor::fillKernelContexts() {
-  int64_t &runs = kernelContexts;
-  if (spec.pipeline)
-    runs = spec.pipeline->microbatches;
-  for (const ProgramSpec &program : spec.programs)
-    for (const Command &command : program.commands)
-      if (auto *loop = std::get_if<LoopCommand>(&command.operation))
-        runs = std::max(runs, loop->runs);
-  const Mesh &mesh = spec.mesh;
-  size_t axes = mesh.axes().size(), width = axes + 2;
-  uint64_t bytes = runs * width * sizeof(int64_t);
-  PinnedMemory staged;
-  if (absl::Status s = keep(PinnedMemory::allocate(*hardware->gpus[0]->context,
-                                                   bytes * devices.size(),
-                                                   "contexts of kernels"),
-                            staged);
-      !s.ok())
-    return s;
-  for (size_t i = 0; i < devices.size(); ++i) {
-    char *at = staged.data() + i * bytes;
-    int64_t *values = reinterpret_cast<int64_t *>(at);
-    for (int64_t run = 0; run < runs; ++run) {
-      for (size_t axis = 0; axis < axes; ++axis)
-        *values++ = mesh.coordinate(devices[i].number, axis);
-      *values++ = static_cast<int64_t>(options.seed);
-      *values++ = run;
-    }
-    Device &device = devices[i];
-    device.kernelContextBytes = width * sizeof(int64_t);
-    const cuda::Context &context = *device.gpu->context;
-    if (absl::Status s =
-            keep(DeviceMemory::allocate(context, bytes, "contexts of kernels"),
-                 device.kernelContexts);
-        !s.ok())
-      return s;
-    if (absl::Status s = context.check(hardware->driver->memcpyHtoDAsync(
-                                           device.kernelContexts.address(), at,
-                                           bytes, device.gpu->main->get()),
-                                       "copying the contexts of kernels");
-        !s.ok())
-      return s;
-  }
-  for (const std::unique_ptr<Gpu> &gpu : hardware->gpus)
-    if (absl::Status s = hardware->wait(*gpu, cudaOptions.deadline,
-                                        "copying the contexts of kernels");
-        !s.ok())
-      return s;
-  return absl::OkStatus();
-}
-
-absl::Status CudaExecutor::preparePrograms() {
-  for (const std::unique_ptr<Gpu> &gpu : hardware->gpus)
-    if (absl::Status s =
-            keep(Module::load(
-                     *gpu->context, {spec.code, spec.cubin, spec.gpuTarget},
-                     spec.kernels, absl::StrCat("the kernels of ", spec.model)),
-                 gpu->kernels);
-        !s.ok())
-      return s;
-  set.reset(new DeviceSet{spec, hardware->gpus, host, devices, *collectives,
-                          cudaOptions.gemmWorkspaceBytes, choices.get(),
-                          hardware->nvtx.get()});
-  uint64_t &workspace = gemmScratchBytes;
-  for (size_t number = 0; number < spec.ranks()[0].programs.size(); ++number) {
-    absl::StatusOr<std::unique_ptr<Program>> program =
-        Program::prepare(*set, number);
-    if (!program.ok())
-      return program.status();
-    workspace = std::max(workspace, (*program)->workspaceBytes());
-    programs.push_back(*std::move(program));
-  }
-  for (Device &device : devices)
-    if (absl::Status s =
-            keep(DeviceMemory::allocate(
-                     *device.gpu->context, workspace,
-                     absl::StrCat("GEMMs of device ", device.number)),
-                 device.workspace);
-        !s.ok())
-      return s;
-  return absl::OkStatus();
-}
-
-absl::Status CudaExecutor::allocateBatches() {
-  batches.resize(numBatches);
-  for (Batch &batch : batches) {
-    if (absl::Status s =
-            keep(PinnedMemory::allocate(*hardware->gpus[0]->context,
-                                        host.bytes(), "batches"),
-                 batch.memory.host);
-        !s.ok())
-      return s;
-    for (const std::unique_ptr<Gpu> &gpu : hardware->gpus) {
-      absl::StatusOr<StagedInputs> staged =
-          StagedInputs::create(*gpu, host, devices);
-      if (!staged.ok())
-        return staged.status();
-      batch.memory.staged.push_back(*std::move(staged));
-      absl::StatusOr<Event> event = Event::create(*gpu->context);
-      if (!event.ok())
-        return event.status();
-      batch.done.push_back(*std::move(event));
-    }
-  }
-  return absl::OkStatus();
-}
-
-/// Runs every program on zeros, one command after the other. Drivers and
-/// libraries load kernels on first use, which is not allowed while a graph is
-/// captured; and an error names the kernel that fails. Leaves arenas and
-/// batches as runs expect them.
-absl::Status CudaExecutor::warmUp() {
-  auto fillArenas = [&](unsigned char value) {
-    for (const Device &device : devices) {
-      if (device.arena.bytes() == 0)
-        continue;
-      if (hardware->gpus.size() > 1)
-        if (absl::Status s = device.gpu->context->makeCurrent(); !s.ok())
-          return s;
-      if (absl::Status s = device.gpu->context->check(
-              hardware->driver->memsetD8Async(device.arena.address(), value,
-                                              device.arena.bytes(),
-                                              device.gpu->main->get()),
-              "clearing an arena");
-          !s.ok())
-        return s;
-    }
-    return absl::OkStatus();
-  };
-  if (absl::Status s = fillArenas(0); !s.ok())
-    return s;
-  for (const std::unique_ptr<Program> &program : programs)
-    if (absl::Status s =
-            program->runSerialized(batches[0].memory, cudaOptions.deadline);
-        !s.ok())
-      return s;
-  unsigned char initial = options.poisonPadding ? 0xff : 0;
-  if (absl::Status s = fillArenas(initial); !s.ok())
-    return s;
-  for (const Batch &batch : batches)
-    if (host.bytes() > 0)
-      std::memset(batch.memory.host.data(), initial, host.bytes());
-  for (const std::unique_ptr<Gpu> &gpu : hardware->gpus)
-    if (absl::Status s =
-            hardware->wait(*gpu, cudaOptions.deadline, "clearing the arenas");
-        !s.ok())
-      return s;
-  return absl::OkStatus();
-}
-
-absl::Status CudaExecutor::captureBatches() {
-  if (cudaOptions.serialize)
-    return absl::OkStatus();
-  for (Batch &batch : batches)
-    for (const std::unique_ptr<Program> &program : programs) {
-      absl::StatusOr<std::vector<Graph>> graphs =
-          program->capture(batch.memory);
-      if (!graphs.ok())
-        return graphs.status();
-      batch.graphs.push_back(*std::move(graphs));
-    }
-  return absl::OkStatus();
-}
+absl::Status CudaExecutor::load() { return fail(loaded.load()); }
 
 /// The devices of the mesh that this process holds: each process has the same
 /// number, in the order of ranks.
@@ -422,36 +151,36 @@ absl::Status CudaExecutor::write(
   parameters.noteWrite(tensor);
   if (written.bytes == 0)
     return absl::OkStatus();
-  std::vector<bool> isWritten(devices.size());
-  for (size_t first = 0; first < devices.size(); ++first) {
-    if (isWritten[first] || !shards[tensor][first].offset)
+  std::vector<bool> isWritten(loaded.devices.size());
+  for (size_t first = 0; first < loaded.devices.size(); ++first) {
+    if (isWritten[first] || !loaded.shards[tensor][first].offset)
       continue;
-    const Shard &shard = shards[tensor][first].shard;
-    std::memset(transfer.data(), options.poisonPadding ? 0xff : 0,
+    const Shard &shard = loaded.shards[tensor][first].shard;
+    std::memset(loaded.transfer.data(), options.poisonPadding ? 0xff : 0,
                 written.bytes);
-    if (absl::Status s = fill(shard, transfer.data()); !s.ok())
+    if (absl::Status s = fill(shard, loaded.transfer.data()); !s.ok())
       return s;
-    for (size_t device = first; device < devices.size(); ++device) {
-      const LocalShard &other = shards[tensor][device];
+    for (size_t device = first; device < loaded.devices.size(); ++device) {
+      const LocalShard &other = loaded.shards[tensor][device];
       if (!other.offset || other.shard.start != shard.start)
         continue;
       isWritten[device] = true;
-      const Gpu &gpu = *devices[device].gpu;
+      const Gpu &gpu = *loaded.devices[device].gpu;
       if (absl::Status s = gpu.context->makeCurrent(); !s.ok())
         return s;
       if (absl::Status s = gpu.context->check(
-              hardware->driver->memcpyHtoDAsync(
-                  devices[device].arena.address() + *other.offset,
-                  transfer.data(), written.bytes, gpu.main->get()),
+              loaded.hardware->driver->memcpyHtoDAsync(
+                  loaded.devices[device].arena.address() + *other.offset,
+                  loaded.transfer.data(), written.bytes, gpu.main->get()),
               absl::StrCat("setting ", written.name));
           !s.ok())
         return s;
     }
     // The next shard uses the same host memory.
-    for (const std::unique_ptr<Gpu> &gpu : hardware->gpus)
+    for (const std::unique_ptr<Gpu> &gpu : loaded.hardware->gpus)
       if (absl::Status s =
-              hardware->wait(*gpu, cudaOptions.deadline,
-                             absl::StrCat("setting ", written.name));
+              loaded.hardware->wait(*gpu, cudaOptions.deadline,
+                                    absl::StrCat("setting ", written.name));
           !s.ok())
         return s;
   }
@@ -472,19 +201,20 @@ CudaExecutor::findReadable(absl::string_view name) const {
 
 absl::Status CudaExecutor::fetch(size_t tensor, size_t device) const {
   const TensorSpec &read = spec.tensors[tensor];
-  const Gpu &gpu = *devices[device].gpu;
+  const Gpu &gpu = *loaded.devices[device].gpu;
   if (absl::Status s = gpu.context->makeCurrent(); !s.ok())
     return s;
   std::string what = absl::StrCat("reading ", read.name);
-  if (absl::Status s = gpu.context->check(
-          hardware->driver->memcpyDtoHAsync(transfer.data(),
-                                            devices[device].arena.address() +
-                                                *shards[tensor][device].offset,
-                                            read.bytes, gpu.main->get()),
-          what);
+  if (absl::Status s =
+          gpu.context->check(loaded.hardware->driver->memcpyDtoHAsync(
+                                 loaded.transfer.data(),
+                                 loaded.devices[device].arena.address() +
+                                     *loaded.shards[tensor][device].offset,
+                                 read.bytes, gpu.main->get()),
+                             what);
       !s.ok())
     return s;
-  return hardware->wait(gpu, cudaOptions.deadline, what);
+  return loaded.hardware->wait(gpu, cudaOptions.deadline, what);
 }
 
 absl::StatusOr<HostArray>
@@ -498,13 +228,13 @@ CudaExecutor::getTensor(absl::string_view name) const {
     return array;
   const int rank = spec.firstRankWith(*index);
   std::set<std::vector<int64_t>> read;
-  for (size_t device = 0; device < devices.size(); ++device) {
-    const Shard &shard = shards[*index][device].shard;
-    if (devices[device].rank != rank || !read.insert(shard.start).second)
+  for (size_t device = 0; device < loaded.devices.size(); ++device) {
+    const Shard &shard = loaded.shards[*index][device].shard;
+    if (loaded.devices[device].rank != rank || !read.insert(shard.start).second)
       continue;
     if (absl::Status s = fetch(*index, device); !s.ok())
       return s;
-    gatherShard(shard, tensor.dtype, tensor.shape, transfer.data(),
+    gatherShard(shard, tensor.dtype, tensor.shape, loaded.transfer.data(),
                 array.data.data());
   }
   if (absl::Status s =
@@ -526,14 +256,14 @@ absl::Status CudaExecutor::readShards(absl::string_view name,
   std::set<int64_t> holders;
   for (int64_t device : holdersOf(spec.ranks()[rank].mesh, tensor.sharding))
     holders.insert(spec.deviceOf(rank, device));
-  for (size_t device = 0; device < devices.size(); ++device) {
-    if (holders.count(local[device]) == 0)
+  for (size_t device = 0; device < loaded.devices.size(); ++device) {
+    if (holders.count(loaded.local[device]) == 0)
       continue;
     if (absl::Status s = fetch(*index, device); !s.ok())
       return s;
-    forEachRun(shards[*index][device].shard, tensor.dtype, tensor.shape,
+    forEachRun(loaded.shards[*index][device].shard, tensor.dtype, tensor.shape,
                [&](int64_t from, int64_t to, int64_t bytes) {
-                 visit(from, transfer.data() + to, bytes);
+                 visit(from, loaded.transfer.data() + to, bytes);
                });
   }
   return absl::OkStatus();
@@ -562,7 +292,7 @@ std::vector<RowRange> CudaExecutor::rowsOf(absl::string_view name) const {
   if (!index.ok())
     return Executor::rowsOf(name);
   return rowsOfShards([&](absl::FunctionRef<void(const Shard &)> visit) {
-    for (const LocalShard &local : shards[*index])
+    for (const LocalShard &local : loaded.shards[*index])
       if (local.offset)
         visit(local.shard);
   });
@@ -588,7 +318,7 @@ absl::Status CudaExecutor::submit(absl::string_view name,
     return s;
   Clock::time_point start = Clock::now();
   // Its last run has been awaited, so the host may write the batch.
-  if (absl::Status s = fail(stage(*number, inputs, batches[nextBatch]));
+  if (absl::Status s = fail(stage(*number, inputs, loaded.batches[nextBatch]));
       !s.ok())
     return s;
   if (recorder)
@@ -598,7 +328,7 @@ absl::Status CudaExecutor::submit(absl::string_view name,
   if (absl::Status s = fail(begin(run)); !s.ok())
     return s;
   running.push_back(std::move(run));
-  nextBatch = (nextBatch + 1) % numBatches;
+  nextBatch = (nextBatch + 1) % LoadedPlan::numBatches;
   return absl::OkStatus();
 }
 
@@ -607,24 +337,26 @@ absl::Status CudaExecutor::submit(absl::string_view name,
 absl::Status CudaExecutor::stage(size_t number, const NamedArrays &inputs,
                                  Batch &batch) {
   auto onGpus = [&](absl::FunctionRef<absl::Status(const StagedInputs &)> run) {
-    for (size_t i = 0; i < hardware->gpus.size(); ++i) {
-      if (hardware->gpus.size() > 1)
-        if (absl::Status s = hardware->gpus[i]->context->makeCurrent(); !s.ok())
+    for (size_t i = 0; i < loaded.hardware->gpus.size(); ++i) {
+      if (loaded.hardware->gpus.size() > 1)
+        if (absl::Status s = loaded.hardware->gpus[i]->context->makeCurrent();
+            !s.ok())
           return s;
       if (absl::Status s = run(batch.memory.staged[i]); !s.ok())
         return s;
     }
     return absl::OkStatus();
   };
-  if (absl::Status s = hardware->gpus[0]->context->makeCurrent(); !s.ok())
+  if (absl::Status s = loaded.hardware->gpus[0]->context->makeCurrent();
+      !s.ok())
     return s;
   bool isAny = false;
-  for (size_t input = 0; input < host.numInputs(); ++input) {
-    if (!host.takes(number, input))
+  for (size_t input = 0; input < loaded.host.numInputs(); ++input) {
+    if (!loaded.host.takes(number, input))
       continue;
     isAny = true;
     char *batchOnHost = batch.memory.host.data();
-    host.scatter(input, inputs, batchOnHost);
+    loaded.host.scatter(input, inputs, batchOnHost);
     if (absl::Status s = onGpus([&](const StagedInputs &staged) {
           return staged.copy(input, batchOnHost);
         });
@@ -637,7 +369,7 @@ absl::Status CudaExecutor::stage(size_t number, const NamedArrays &inputs,
 }
 
 absl::Status CudaExecutor::begin(Running &run) {
-  NvtxRange range(hardware->nvtx.get(), nameOf(run.program));
+  NvtxRange range(loaded.hardware->nvtx.get(), nameOf(run.program));
   if (std::optional<size_t> rounding = parameters.takeRounding())
     run.order.push_back(*rounding);
   run.order.push_back(run.program);
@@ -660,31 +392,33 @@ absl::Status CudaExecutor::begin(Running &run) {
 }
 
 absl::Status CudaExecutor::issue(const Running &run) {
-  Batch &batch = batches[run.batch];
+  Batch &batch = loaded.batches[run.batch];
   const bool isTraced = run.tracedRun >= 0;
-  if (absl::Status s = hardware->gpus[0]->context->makeCurrent(); !s.ok())
+  if (absl::Status s = loaded.hardware->gpus[0]->context->makeCurrent();
+      !s.ok())
     return s;
   if (cudaOptions.serialize)
     for (size_t program : run.order)
-      if (absl::Status s = programs[program]->runSerialized(
+      if (absl::Status s = loaded.programs[program]->runSerialized(
               batch.memory, cudaOptions.deadline,
               isTraced ? &recorder->times(run.batch, program) : nullptr);
           !s.ok())
         return s;
-  for (size_t i = 0; i < hardware->gpus.size(); ++i) {
+  for (size_t i = 0; i < loaded.hardware->gpus.size(); ++i) {
     if (i > 0 || cudaOptions.serialize)
-      if (absl::Status s = hardware->gpus[i]->context->makeCurrent(); !s.ok())
+      if (absl::Status s = loaded.hardware->gpus[i]->context->makeCurrent();
+          !s.ok())
         return s;
     if (!cudaOptions.serialize)
       for (size_t program : run.order) {
         const std::vector<Graph> &graphs =
             isTraced ? recorder->graphs(run.batch, program)
                      : batch.graphs[program];
-        if (absl::Status s = graphs[i].launch(*hardware->gpus[i]->main);
+        if (absl::Status s = graphs[i].launch(*loaded.hardware->gpus[i]->main);
             !s.ok())
           return s;
       }
-    if (absl::Status s = batch.done[i].record(*hardware->gpus[i]->main);
+    if (absl::Status s = batch.done[i].record(*loaded.hardware->gpus[i]->main);
         !s.ok())
       return s;
   }
@@ -704,15 +438,16 @@ absl::StatusOr<RunResult> CudaExecutor::await() {
 }
 
 absl::Status CudaExecutor::waitFor(const Running &run) {
-  for (size_t i = 0; i < hardware->gpus.size(); ++i) {
-    if (absl::Status s = hardware->gpus[i]->context->makeCurrent(); !s.ok())
+  for (size_t i = 0; i < loaded.hardware->gpus.size(); ++i) {
+    if (absl::Status s = loaded.hardware->gpus[i]->context->makeCurrent();
+        !s.ok())
       return s;
-    if (absl::Status s = batches[run.batch].done[i].wait(
+    if (absl::Status s = loaded.batches[run.batch].done[i].wait(
             cudaOptions.deadline,
             absl::StrCat("a run of \"", nameOf(run.program), "\" on ",
-                         hardware->gpus[i]->context->name(),
+                         loaded.hardware->gpus[i]->context->name(),
                          " (run it with --serialize to learn where)"),
-            [&] { return collectives->check(); });
+            [&] { return loaded.collectives->check(); });
         !s.ok())
       return s;
   }
@@ -720,7 +455,7 @@ absl::Status CudaExecutor::waitFor(const Running &run) {
 }
 
 absl::StatusOr<RunResult> CudaExecutor::finish(const Running &run) {
-  const Batch &batch = batches[run.batch];
+  const Batch &batch = loaded.batches[run.batch];
   int rank = spec.rankOfResults(run.program);
   const ProgramSpec &program = spec.ranks()[rank].programs[run.program];
   if (absl::Status s = waitFor(run); !s.ok())
@@ -731,7 +466,7 @@ absl::StatusOr<RunResult> CudaExecutor::finish(const Running &run) {
       return s;
   const Clock::time_point gathering = Clock::now();
   std::vector<HostArray> arrays =
-      host.gather(run.program, batch.memory.host.data());
+      loaded.host.gather(run.program, batch.memory.host.data());
   RunResult result;
   for (size_t i = 0; i < arrays.size(); ++i) {
     const ResultSpec &global = program.results[i];
@@ -741,7 +476,7 @@ absl::StatusOr<RunResult> CudaExecutor::finish(const Running &run) {
       return s;
     result.add(global.name, std::move(arrays[i]));
   }
-  result.wireBytes = programs[run.program]->wireBytes();
+  result.wireBytes = loaded.programs[run.program]->wireBytes();
   result.communicationSeconds = std::numeric_limits<double>::quiet_NaN();
   const Clock::time_point end = Clock::now();
   result.seconds = std::chrono::duration<double>(end - run.start).count();
@@ -763,12 +498,15 @@ absl::Status CudaExecutor::setTrace(Trace *trace) {
   if (!trace)
     return absl::OkStatus();
   std::vector<const BatchMemory *> memories;
-  for (const Batch &batch : batches)
+  for (const Batch &batch : loaded.batches)
     memories.push_back(&batch.memory);
-  return fail(keep(TraceRecorder::create(*set, programs, std::move(memories),
-                                         !cudaOptions.serialize,
-                                         describePlan(spec), *trace),
-                   recorder));
+  absl::StatusOr<std::unique_ptr<TraceRecorder>> created =
+      TraceRecorder::create(*loaded.set, loaded.programs, std::move(memories),
+                            !cudaOptions.serialize, describePlan(spec), *trace);
+  if (!created.ok())
+    return fail(created.status());
+  recorder = *std::move(created);
+  return absl::OkStatus();
 }
 
 //===----------------------------------------------------------------------===//
@@ -791,8 +529,8 @@ absl::StatusOr<std::vector<double>> CudaExecutor::timeCommands(size_t program,
       seconds.push_back(0);
       continue;
     }
-    absl::StatusOr<double> alone = programs[program]->timeAlone(
-        i, repeats, batches[0].memory, cudaOptions.deadline);
+    absl::StatusOr<double> alone = loaded.programs[program]->timeAlone(
+        i, repeats, loaded.batches[0].memory, cudaOptions.deadline);
     if (!alone.ok())
       return fail(alone.status());
     seconds.push_back(*alone);
@@ -802,7 +540,7 @@ absl::StatusOr<std::vector<double>> CudaExecutor::timeCommands(size_t program,
 
 absl::StatusOr<double> CudaExecutor::measureCopies(uint64_t bytes,
                                                    int repeats) {
-  return cuda::measureCopies(*hardware->gpus[0]->main, bytes, repeats,
+  return cuda::measureCopies(*loaded.hardware->gpus[0]->main, bytes, repeats,
                              cudaOptions.deadline);
 }
 
@@ -813,28 +551,21 @@ uint64_t CudaExecutor::allocatedBytes() const {
   return bytes;
 }
 
-uint64_t CudaExecutor::stagedBytes() const {
-  uint64_t bytes = 0;
-  for (const Batch &batch : batches)
-    for (const StagedInputs &staged : batch.memory.staged)
-      bytes += staged.bytes();
-  return (bytes + devices.size() - 1) / devices.size();
-}
-
 uint64_t CudaExecutor::allocatedArenaBytes() const {
   uint64_t bytes = 0;
-  for (const Device &device : devices)
+  for (const Device &device : loaded.devices)
     bytes += device.arena.bytes();
   return bytes;
 }
 
 absl::StatusOr<uint64_t> CudaExecutor::usedGpuBytes() const {
-  const cuda::Context &context = *hardware->gpus[0]->context;
+  const cuda::Context &context = *loaded.hardware->gpus[0]->context;
   if (absl::Status s = context.makeCurrent(); !s.ok())
     return s;
   size_t available = 0, total = 0;
-  if (absl::Status s = context.check(
-          hardware->driver->memGetInfo(&available, &total), "cuMemGetInfo");
+  if (absl::Status s =
+          context.check(loaded.hardware->driver->memGetInfo(&available, &total),
+                        "cuMemGetInfo");
       !s.ok())
     return s;
   return total - available;

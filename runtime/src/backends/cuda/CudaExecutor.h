@@ -3,11 +3,8 @@
 #ifndef SHARDC_RT_SRC_BACKENDS_CUDA_CUDAEXECUTOR_H
 #define SHARDC_RT_SRC_BACKENDS_CUDA_CUDAEXECUTOR_H
 
-#include "backends/cuda/LocalGpus.h"
-#include "backends/cuda/PinnedMemory.h"
-#include "backends/cuda/Program.h"
+#include "backends/cuda/LoadedPlan.h"
 #include "backends/cuda/TraceRecorder.h"
-#include "base/UsableCpus.h"
 #include "exec/ParameterState.h"
 #include "exec/ShardExchange.h"
 #include "shardc-rt/Cuda.h"
@@ -17,25 +14,23 @@
 
 namespace shardc::rt::cuda {
 
-/// The devices of the mesh that this process holds: all on one GPU, or one on
-/// each of several. Members are destroyed from the last to the first: each may
-/// use those before it.
+/// Runs a plan on the devices of the mesh that this process holds. Members are
+/// destroyed from the last to the first: each may use those before it.
 class CudaExecutor : public Executor {
 public:
   /// `local` are the numbers of this process's devices.
   CudaExecutor(std::shared_ptr<const Plan> plan, ExecutorOptions options,
                CudaOptions cudaOptions, std::vector<int64_t> local)
       : ownPlan(std::move(plan)), spec(ownPlan->spec()), options(options),
-        cudaOptions(std::move(cudaOptions)), local(local),
-        host(spec, std::move(local),
-             std::min(findUsableCpus().count(), mostCopyThreads)),
+        cudaOptions(std::move(cudaOptions)),
         exchange(spec, store() ? store()->ranks().rank : 0,
                  store() ? store()->ranks().size : 1,
                  [this](const std::string &what, const std::string &mine) {
                    return store()->gatherAll(what, mine,
                                              this->cudaOptions.deadline);
                  }),
-        parameters(spec) {}
+        parameters(spec),
+        loaded(spec, this->options, this->cudaOptions, std::move(local)) {}
   ~CudaExecutor() override;
 
   /// Opens libraries, allocates, compiles and captures.
@@ -45,8 +40,7 @@ public:
   uint64_t allocatedBytesPerDevice() const override { return spec.arenaBytes; }
   uint64_t allocatedBytes() const override;
   uint64_t scratchBytesPerDevice() const override {
-    return gemmScratchBytes + collectives->scratchBytes() +
-           devices[0].kernelContextBytes * kernelContexts + stagedBytes();
+    return loaded.scratchBytesPerDevice();
   }
   absl::Status initializeParameters() override;
   absl::Status setTensor(absl::string_view name, ArrayView array) override;
@@ -60,7 +54,7 @@ public:
                       const NamedArrays &inputs) override;
   absl::StatusOr<RunResult> await() override;
   int inFlight() const override { return running.size(); }
-  int maxInFlight() const override { return numBatches; }
+  int maxInFlight() const override { return LoadedPlan::numBatches; }
   absl::Status setTrace(Trace *trace) override;
 
   /// Seconds of each command of a program alone (Program::timeAlone); 0 for
@@ -75,28 +69,12 @@ public:
   /// Memory of the first GPU that is in use, by any process.
   absl::StatusOr<uint64_t> usedGpuBytes() const;
   const std::string &gpuName() const {
-    return hardware->gpus[0]->context->name();
+    return loaded.hardware->gpus[0]->context->name();
   }
 
 private:
-  /// A tensor on a device.
-  struct LocalShard {
-    Shard shard;
-    /// In the arena; none: the device's pipeline rank does not have it.
-    std::optional<uint64_t> offset;
-  };
-
-  static constexpr int numBatches = 2;
-  /// Some threads copy as fast as the memory of a host is.
-  static constexpr int mostCopyThreads = 8;
   using Clock = std::chrono::steady_clock;
 
-  /// The inputs and results of a run.
-  struct Batch {
-    BatchMemory memory;
-    std::vector<Event> done;                ///< By GPU.
-    std::vector<std::vector<Graph>> graphs; ///< By program, then GPU.
-  };
   struct Running {
     int batch;
     size_t program;
@@ -106,20 +84,9 @@ private:
     int32_t tracedRun = -1; ///< Negative: it is not recorded.
   };
 
-  /// Of inputs on GPUs beside the arenas, of a device; rounded up.
-  uint64_t stagedBytes() const;
-  absl::Status loadAll();
-  absl::Status allocateDevices();
-  absl::Status addDevice(int64_t number, const Gpu &gpu);
-  LocalShard shardOn(size_t tensor, const Device &device) const;
   const std::string &nameOf(size_t program) const {
     return spec.ranks()[0].programs[program].name;
   }
-  absl::Status fillKernelContexts();
-  absl::Status preparePrograms();
-  absl::Status allocateBatches();
-  absl::Status warmUp();
-  absl::Status captureBatches();
   absl::Status stage(size_t program, const NamedArrays &inputs, Batch &batch);
   /// Fills in what `run` does not know yet, and launches it.
   absl::Status begin(Running &run);
@@ -146,29 +113,14 @@ private:
   const PlanSpec &spec;
   const ExecutorOptions options;
   const CudaOptions cudaOptions;
-  const std::vector<int64_t> local;
-  const HostLayout host;
   const ShardExchange exchange;
   ParameterState parameters;
-  std::unique_ptr<LocalGpus> hardware;
-  std::vector<Device> devices;
-  /// For tensors set and read between runs.
-  PinnedMemory transfer;
-  std::unique_ptr<DeviceCollectives> collectives;
-  std::unique_ptr<GemmChoices> choices;
-  std::unique_ptr<DeviceSet> set;
-  std::vector<std::unique_ptr<Program>> programs;
-  std::vector<Batch> batches;
+  LoadedPlan loaded;
   std::unique_ptr<TraceRecorder> recorder; ///< Null: there is no trace.
   int nextBatch = 0;
-  uint64_t gemmScratchBytes = 0; ///< Of a device.
-  /// Of a device: the runs of the longest loop, or the microbatches.
-  int64_t kernelContexts = 1;
   std::deque<Running> running;
   /// The first error, after which nothing can be run.
   absl::Status failure;
-  /// By tensor, then device of this process.
-  std::vector<std::vector<LocalShard>> shards;
 };
 
 } // namespace shardc::rt::cuda

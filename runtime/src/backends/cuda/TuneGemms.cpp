@@ -27,7 +27,7 @@ static absl::Status timeGemms(const LocalGpus &local, const PlanSpec &plan,
       for (const GemmRequest &request : gemmRequests(program)) {
         if (choices.find(request.name()))
           continue;
-        GemmOperands operands =
+        cuda::GemmOperands operands =
             placesOf(*request.command, [&](uint32_t buffer) {
               return arena->address() + program.buffers[buffer].offset;
             });
