@@ -103,10 +103,19 @@ static Tensor permuteRows(PermuteRowsOp op, const Tensor &operand) {
   return result;
 }
 
+/// `tensor` as a value of `op`'s result: a sum of bools is whether any is true.
+static Tensor asResult(Operation *op, Tensor tensor) {
+  if (getTensorType(op->getResult(0)).getElementType().isInteger(1))
+    for (double &element : tensor.data)
+      element = element != 0;
+  return tensor;
+}
+
 static Tensor reduce(ReduceOp op, const Tensor &operand) {
   bool isSum = op.getKind() == ReductionKind::Sum;
+  bool isBool = getTensorType(op.getResult()).getElementType().isInteger(1);
   Tensor result(getTensorType(op.getResult()).getShape(),
-                isSum ? 0 : -std::numeric_limits<double>::infinity());
+                isSum || isBool ? 0 : -std::numeric_limits<double>::infinity());
   SmallVector<int64_t, 3> kept = getStrides(result.shape);
   SmallVector<int64_t> strides(operand.shape.size(), 0);
   const int64_t *next = kept.begin();
@@ -322,7 +331,7 @@ FailureOr<Tensor> shardc::evaluateOp(Operation *op,
     Tensor result = *operands[0];
     for (size_t i = 0; i < result.data.size(); ++i)
       result.data[i] = function(result.data[i], operands[1]->data[i]);
-    return result;
+    return asResult(op, std::move(result));
   }
   return llvm::TypeSwitch<Operation *, FailureOr<Tensor>>(op)
       .Case<SelectOp>([&](auto) {
@@ -348,9 +357,10 @@ FailureOr<Tensor> shardc::evaluateOp(Operation *op,
           [&](ConcatenateOp op) { return concatenate(op, operands); })
       .Case<PermuteRowsOp>(
           [&](PermuteRowsOp op) { return permuteRows(op, *operands[0]); })
-      .Case<ReduceOp>([&](ReduceOp op) { return reduce(op, *operands[0]); })
+      .Case<ReduceOp>(
+          [&](ReduceOp op) { return asResult(op, reduce(op, *operands[0])); })
       .Case<DotGeneralOp>([&](DotGeneralOp op) {
-        return contract(op, *operands[0], *operands[1]);
+        return asResult(op, contract(op, *operands[0], *operands[1]));
       })
       .Case<ConstantOp>([&](ConstantOp op) { return getConstant(op); })
       .Case<IotaOp>(

@@ -45,15 +45,41 @@ IndexList GemmBuilder::getIndex(const Index &batch, const Index &row,
 Value GemmBuilder::getScratch(int64_t elements) {
   if (scratch)
     return scratch;
-  DotGeneralOp dot = nest.dot;
-  Type type = getComputeType(dot.getResult());
   Value count = loops.constantI64(elements);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointAfterValue(count);
   scratch = builder.create<LLVM::AllocaOp>(
-      loc, LLVM::LLVMPointerType::get(builder.getContext()), type, count,
-      /*alignment=*/64);
+      loc, LLVM::LLVMPointerType::get(builder.getContext()), getPackedType(),
+      count, /*alignment=*/64);
   return scratch;
+}
+
+Type GemmBuilder::getPackedType() const {
+  DotGeneralOp dot = nest.dot;
+  return getMemoryType(getComputeType(dot.getResult()));
+}
+
+/// Bytes at whose multiples so many elements of a panel lie, a power of two.
+static unsigned getPackedAlignment(Type packedType, int64_t lanes) {
+  return std::min<int64_t>(lanes * packedType.getIntOrFloatBitWidth() / 8, 64);
+}
+
+Value GemmBuilder::loadPacked(Value packed, const Index &place, int64_t lanes) {
+  DotGeneralOp dot = nest.dot;
+  Type type = getPackedType();
+  Value loaded = builder.create<LLVM::LoadOp>(
+      loc, VectorType::get({lanes}, type),
+      buildAddress(builder, loc, packed, type, place.value),
+      getPackedAlignment(type, lanes));
+  return math.convert(loaded, getComputeType(dot.getResult()));
+}
+
+void GemmBuilder::storePacked(Value packed, const Index &place, Value lanes) {
+  Type type = getPackedType();
+  builder.create<LLVM::StoreOp>(
+      loc, math.convert(lanes, type),
+      buildAddress(builder, loc, packed, type, place.value),
+      getPackedAlignment(type, numLanes));
 }
 
 /// Transposes a square of as many rows as lanes. Each round pairs rows and
@@ -110,9 +136,8 @@ Value GemmBuilder::packPanel(const Index &batch, const Index &column,
                              int64_t columns) {
   const GemmView &gemm = plan.gemm;
   DotGeneralOp dot = nest.dot;
-  Type type = getComputeType(dot.getResult());
   int64_t width = gemm.n > numLanes ? 2 * numLanes : numLanes;
-  if (gemm.k * width * type.getIntOrFloatBitWidth() / 8 >
+  if (gemm.k * width * getPackedType().getIntOrFloatBitWidth() / 8 >
       maxScratchBytes * (numLanes / baseLanes))
     return nullptr;
   Value packed = getScratch(gemm.k * width);
@@ -126,9 +151,8 @@ Value GemmBuilder::packPanel(const Index &batch, const Index &column,
     return memory.loadLinear(operand, from, stride, lanes);
   };
   auto store = [&](const Index &k, int64_t offset, Value lanes) {
-    Index to = loops.addIndex(loops.mulIndex(k, width), offset);
-    Value address = buildAddress(builder, loc, packed, type, to.value);
-    builder.create<LLVM::StoreOp>(loc, lanes, address, 4 * numLanes);
+    storePacked(packed, loops.addIndex(loops.mulIndex(k, width), offset),
+                lanes);
   };
 
   // Whole vectors of columns whose elements lie side by side along k come in
@@ -368,10 +392,8 @@ void GemmBuilder::buildPairs(const Index &batch, const Index &row, int64_t rows,
   auto loadPair = [&](const Index &k, int64_t column) -> Value {
     Value vector;
     if (packed) {
-      Index place = loops.addIndex(loops.mulIndex(k, numLanes), column);
-      vector = builder.create<LLVM::LoadOp>(
-          loc, VectorType::get({2}, type),
-          buildAddress(builder, loc, packed, type, place.value), 8);
+      vector = loadPacked(
+          packed, loops.addIndex(loops.mulIndex(k, numLanes), column), 2);
     } else {
       vector = memory.loadLinear(rhs,
                                  getLinear({{batch, gemm.rhs.batch},
@@ -460,9 +482,7 @@ void GemmBuilder::buildTile(const Index &batch, const Index &row, int64_t rows,
     for (int64_t v = 0; v < vectors; ++v) {
       if (packed) {
         Index place = loops.addIndex(loops.mulIndex(k, width), v * numLanes);
-        Value address = buildAddress(builder, loc, packed, type, place.value);
-        columnsOfRhs.push_back(builder.create<LLVM::LoadOp>(
-            loc, VectorType::get({numLanes}, type), address, 4 * numLanes));
+        columnsOfRhs.push_back(loadPacked(packed, place, numLanes));
         continue;
       }
       Index place = loops.addIndex(column, v * numLanes);

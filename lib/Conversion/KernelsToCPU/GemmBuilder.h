@@ -64,6 +64,11 @@ private:
   mlir::Value packPanel(const Index &batch, const Index &column,
                         int64_t columns);
   mlir::Value getScratch(int64_t elements);
+  /// The type of elements of a panel: a bool takes a byte.
+  mlir::Type getPackedType() const;
+  /// So many elements of a panel from `place` on, as they are computed with.
+  mlir::Value loadPacked(mlir::Value packed, const Index &place, int64_t lanes);
+  void storePacked(mlir::Value packed, const Index &place, mlir::Value lanes);
   IndexList getIndex(const Index &batch, const Index &row, const Index &column);
   /// stride-weighted sum of indices; lanes are ignored.
   mlir::Value getLinear(llvm::ArrayRef<std::pair<Index, int64_t>> terms);

@@ -165,7 +165,7 @@ Value GpuGemmBuilder::getSumAddress(Value slice, Value place) {
   const int64_t sumsOfThread = plan.threadRows * plan.threadColumns;
   const int64_t sumsOfSlice = gemmThreads / plan.slices * sumsOfThread;
   Value first = math.mul(slice, loops.constantI64(sumsOfSlice));
-  return block.getShared(type, gemmThreads * sumsOfThread,
+  return block.getShared(getMemoryType(type), gemmThreads * sumsOfThread,
                          math.add(first, place));
 }
 
@@ -174,7 +174,9 @@ void GpuGemmBuilder::shareSums(ArrayRef<Value> sums, Value slice,
   // Row by row of all threads: neighbours store side by side.
   const int64_t columns = plan.threadColumns;
   const int64_t apart = plan.threadsDown * plan.threadsAcross * columns;
-  const unsigned bytes = type.getIntOrFloatBitWidth() / 8;
+  // A bool has no place in memory of its own.
+  Type memoryType = getMemoryType(type);
+  const unsigned bytes = memoryType.getIntOrFloatBitWidth() / 8;
   Value first = math.mul(thread, loops.constantI64(columns));
   auto getAddress = [&](int64_t row, int64_t column) {
     return getSumAddress(
@@ -187,21 +189,26 @@ void GpuGemmBuilder::shareSums(ArrayRef<Value> sums, Value slice,
       for (int64_t lane = 1; lane < gpuLanes; ++lane)
         vector =
             builder.create<vector::InsertOp>(loc, values[lane], vector, lane);
-      builder.create<LLVM::StoreOp>(loc, vector, getAddress(row, 0),
+      builder.create<LLVM::StoreOp>(loc, math.convert(vector, memoryType),
+                                    getAddress(row, 0),
                                     std::min<unsigned>(gpuLanes * bytes, 16));
       continue;
     }
     for (auto [column, value] : llvm::enumerate(values))
-      builder.create<LLVM::StoreOp>(loc, value, getAddress(row, column), bytes);
+      builder.create<LLVM::StoreOp>(loc, math.convert(value, memoryType),
+                                    getAddress(row, column), bytes);
   }
 }
 
 Value GpuGemmBuilder::addSlices(Value place) {
-  const unsigned bytes = type.getIntOrFloatBitWidth() / 8;
+  Type memoryType = getMemoryType(type);
+  const unsigned bytes = memoryType.getIntOrFloatBitWidth() / 8;
   Values sums;
-  for (int64_t slice = 0; slice < plan.slices; ++slice)
-    sums.push_back(builder.create<LLVM::LoadOp>(
-        loc, type, getSumAddress(loops.constantI64(slice), place), bytes));
+  for (int64_t slice = 0; slice < plan.slices; ++slice) {
+    Value sum = builder.create<LLVM::LoadOp>(
+        loc, memoryType, getSumAddress(loops.constantI64(slice), place), bytes);
+    sums.push_back(math.convert(sum, type));
+  }
   for (; sums.size() > 1; sums.truncate(sums.size() / 2))
     for (size_t left = 0; left < sums.size() / 2; ++left)
       sums[left] = math.add(sums[2 * left], sums[2 * left + 1]);

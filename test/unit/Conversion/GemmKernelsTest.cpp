@@ -95,6 +95,23 @@ TEST(Kernels, GemmsOfFewColumns) {
       expectDot(m, m % 3 + 2, k, false, k % 2);
 }
 
+/// A bool takes a byte, in packed panels and shared memory, too. Few terms: a
+/// third of the sums is false.
+TEST(Kernels, GemmsOfBools) {
+  constexpr int64_t k = 5;
+  for (int64_t n : {1, 2, 3, 4, 5, 6, 7, 18})
+    for (bool transposeRhs : {false, true}) {
+      std::string a = tensor({64, k}, "i1"), c = tensor({64, n}, "i1");
+      std::string b =
+          transposeRhs ? tensor({n, k}, "i1") : tensor({k, n}, "i1");
+      expectKernelMatches(
+          "(" + a + ", " + b + ") -> " + c + " {\n^bb0(%a: " + a + ", %b: " +
+          b + "):\n %0 = shardc.dot_general %a, %b contracting = [1] x [" +
+          (transposeRhs ? "1" : "0") + "] : " + a + ", " + b + " -> " + c +
+          "\n shardc.yield %0 : " + c + "\n}");
+    }
+}
+
 /// GPUs cut contractions into slices that are not equally long, and have other
 /// nests beside a GEMM: a sum of so many rows that it would have a larger block
 /// alone.

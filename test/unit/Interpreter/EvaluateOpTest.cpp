@@ -81,6 +81,22 @@ TEST_F(EvaluateOpTest, Binary) {
   EXPECT_EQ(binary("min", {1, 5}, {3, 2}), (Elements{1, 2}));
 }
 
+TEST_F(EvaluateOpTest, SumsOfBools) {
+  EXPECT_EQ(binary("add", {0, 0, 1, 1}, {0, 1, 0, 1}, "i1"),
+            (Elements{0, 1, 1, 1}));
+  Tensor x = make({3, 2}, {0, 1, 0, 1, 0, 0});
+  EXPECT_EQ(evaluate("reduce sum %0 dims = [0] : tensor<3x2xi1> -> "
+                     "tensor<2xi1>",
+                     {"tensor<3x2xi1>"}, {x})
+                .data,
+            (Elements{0, 1}));
+  EXPECT_EQ(evaluate("dot_general %0, %1 contracting = [0] x [0] : "
+                     "tensor<3x2xi1>, tensor<3x2xi1> -> tensor<2x2xi1>",
+                     {"tensor<3x2xi1>", "tensor<3x2xi1>"}, {x, x})
+                .data,
+            (Elements{0, 0, 0, 1}));
+}
+
 TEST_F(EvaluateOpTest, FloorRemainderPower) {
   EXPECT_EQ(unary("floor", {1.5, -1.5, -2}), (Elements{1, -2, -2}));
   EXPECT_EQ(binary("remainder", {7, -7, 7.5, 1e30}, {3, 3, -2, 7}),

@@ -140,6 +140,7 @@ def Shardc_DotGeneralOp : Shardc_CoreOp<"dot_general"> {
     Result dimensions are the batching ones, the free ones of `lhs`, then those
     of `rhs`, each in the order of its operand. For operands of bf16 the
     accumulator is f32; the result is its value, or that value rounded to bf16.
+    Of bools an element is whether both factors are true in any of its terms.
 
     ```mlir
     %0 = shardc.dot_general %a, %b contracting = [1] x [0]
@@ -196,7 +197,8 @@ def Shardc_BroadcastOp : Shardc_CoreOp<"broadcast"> {
 def Shardc_ReduceOp : Shardc_CoreOp<"reduce"> {
   let summary = "Sum or maximum over dimensions";
   let description = [{
-    The reduced dimensions disappear.
+    The reduced dimensions disappear. A sum of bools is whether any of them is
+    true.
 
     ```mlir
     %0 = shardc.reduce sum %x dims = [0] : tensor<4x8xf32> -> tensor<8xf32>
