@@ -99,7 +99,9 @@ check 'a step that is read in parts' mpirun -n 3 shardc-run columns.mlir --data=
 expect 'nothing to resume from' 2 'nothing to resume from: none' \
   mpirun -n 2 "${run[@]}" --steps=12 --checkpoint-dir=none --resume
 expect 'another training has the folder' 1 'another training writes' \
-  flock one/.lock mpirun -n 2 "${run[@]}" --steps=12 --checkpoint-dir=one
+  flock one/.lock mpirun -n 2 "${run[@]}" --steps=12 --checkpoint-dir=one --resume
+expect 'another training has written there' 1 'it has checkpoints already, of steps 4, 8, 12' \
+  mpirun -n 2 "${run[@]}" --steps=12 --checkpoint-dir=one
 
 # stop WHAT SIGNAL CODE TEXT WHO FLAG...: a run that trains gets a signal, one of
 # its processes or all of them.

@@ -80,7 +80,8 @@ def train(
     With `checkpoint_dir` there is a checkpoint of the last step, of each
     `checkpoint_every` steps, and of `keep` of these the latest. `resume` goes on from
     the latest one (True), from that of a step (an int), or from the latest one if there
-    is any ("if-any"); epochs count from the very beginning.
+    is any ("if-any"); epochs count from the very beginning. Without `resume` a folder
+    that has checkpoints is an error.
     """
     training = _core.Training(executor.core, _load(data, seed or 0), seed=seed or 0, shuffle=shuffle)
     if checkpoint_dir is not None:
@@ -89,7 +90,7 @@ def train(
             training.resume(folder, -1 if resume is True or resume == "if-any" else int(resume))
             if seed is not None and seed != training.seed:
                 raise InputError(f"seed: {seed} found, and the checkpoint has {training.seed}", "INVALID_ARGUMENT")
-        training.open_checkpoints(folder, checkpoint_every or 0, keep or 0)
+        training.open_checkpoints(folder, checkpoint_every or 0, keep or 0, resume is not False)
     elif resume is not False or checkpoint_every or keep:
         raise InputError("resume, checkpoint_every and keep need a checkpoint_dir", "INVALID_ARGUMENT")
     return _advance(training, epochs, every, progress)

@@ -123,12 +123,15 @@ public:
   }
 
   /// Writes checkpoints into `folder` from now on: every so many steps, if
-  /// `every` is not 0, and at `finish`.
-  void openCheckpoints(const std::string &folder, int64_t every, int64_t keep) {
+  /// `every` is not 0, and at `finish`. Unless the training `goesOn`, none may
+  /// be there.
+  void openCheckpoints(const std::string &folder, int64_t every, int64_t keep,
+                       bool goesOn) {
     nb::gil_scoped_release release;
     CheckpointOptions settings;
     settings.folder = folder;
     settings.keep = keep;
+    settings.goesOn = goesOn;
     writer = take(CheckpointWriter::open(std::move(settings)));
     check(writer->reserve(*executor.plan));
     saveEvery = every;
@@ -369,7 +372,7 @@ void shardc::python::bindRuntime(nb::module_ &module) {
       .def_prop_ro("seed", &PyTraining::seed)
       .def("resume", &PyTraining::resume, nb::arg("folder"), nb::arg("step"))
       .def("open_checkpoints", &PyTraining::openCheckpoints, nb::arg("folder"),
-           nb::arg("every"), nb::arg("keep"))
+           nb::arg("every"), nb::arg("keep"), nb::arg("goes_on"))
       .def("finish", &PyTraining::finish)
       .def("advance", &PyTraining::advance, nb::arg("steps"),
            nb::arg("on_progress").none());

@@ -262,6 +262,8 @@ def test_checkpoints_go_on(plan, tmp_path):
         shardc.fit(loaded, data, seed=1, checkpoint_dir=folder, resume=True)
     with pytest.raises(shardc.RunError, match="step-7"):
         shardc.fit(loaded, data, checkpoint_dir=folder, resume=7)
+    with pytest.raises(shardc.RunError, match="it has checkpoints of another training"):
+        shardc.fit(loaded, data, checkpoint_dir=folder)
     # What fails writes none.
     with pytest.raises(shardc.RunError, match="the loss is inf at step 1"):
         shardc.fit(loaded, {"x": x, "y": y * 1e30}, checkpoint_dir=tmp_path / "bad", every=1)

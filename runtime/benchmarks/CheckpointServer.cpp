@@ -109,7 +109,10 @@ absl::Status Server::load(const std::string &path,
     allocated.touch(bytes);
     memory->emplace(std::move(allocated));
   }
-  auto opened = CheckpointWriter::open({folder + "/checkpoints"});
+  CheckpointOptions options;
+  options.folder = folder + "/checkpoints";
+  options.goesOn = true;
+  auto opened = CheckpointWriter::open(options);
   if (!opened.ok())
     return opened.status();
   writer = *std::move(opened);

@@ -45,7 +45,11 @@ protected:
   }
 
   std::unique_ptr<CheckpointWriter> openWriter(int64_t keep = 0) {
-    auto writer = CheckpointWriter::open({folder / "c", keep});
+    CheckpointOptions options;
+    options.folder = folder / "c";
+    options.keep = keep;
+    options.goesOn = true;
+    auto writer = CheckpointWriter::open(options);
     EXPECT_TRUE(writer.ok()) << writer.status();
     return *std::move(writer);
   }
@@ -221,6 +225,18 @@ TEST_F(CheckpointTest, OneWriterAtATime) {
   writer.reset();
   openWriter();
   EXPECT_EQ(entries(), (std::vector<std::string>{".lock", "other.tmp"}));
+}
+
+TEST_F(CheckpointTest, OneTrainingForEachFolder) {
+  std::unique_ptr<Executor> executor = create(test::makePipelinePlan(3, 4));
+  ASSERT_TRUE(write(*openWriter(), *executor, 1).ok());
+  std::filesystem::create_directories(folder / "c/step-7.tmp");
+  auto another = CheckpointWriter::open({folder / "c", 1});
+  EXPECT_EQ(another.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(entries(),
+            (std::vector<std::string>{".lock", "step-1", "step-7.tmp"}));
+  openWriter(1);
+  EXPECT_EQ(entries(), (std::vector<std::string>{".lock", "step-1"}));
 }
 
 TEST_F(CheckpointTest, SeveralFiles) {

@@ -31,6 +31,20 @@ static std::string listSteps(const std::string &folder) {
   return text.empty() ? "none" : text;
 }
 
+int shardc::run::checkCheckpointDir(const Arguments &arguments) {
+  const std::string &folder = arguments.checkpointDir;
+  if (folder.empty() || !arguments.resume.empty())
+    return 0;
+  absl::StatusOr<std::vector<CheckpointName>> names = listCheckpoints(folder);
+  if (!names.ok() || names->empty())
+    return 0;
+  return report(1, absl::StrCat("--checkpoint-dir=", folder,
+                                ": it has checkpoints already, of steps ",
+                                listSteps(folder),
+                                "; expected --resume or --resume=if-any, or "
+                                "another folder for a new training"));
+}
+
 int Checkpoints::find(const Arguments &arguments, std::ostream &out) {
   absl::StatusOr<std::unique_ptr<Checkpoint>> found;
   int64_t step;
@@ -78,6 +92,7 @@ int Checkpoints::open(Arguments &arguments, const Plan &plan, Store *store,
     options.store = store;
     options.deadline = arguments.deadline;
     options.onProgress = onProgress;
+    options.goesOn = !arguments.resume.empty();
     absl::StatusOr<std::unique_ptr<CheckpointWriter>> opened =
         CheckpointWriter::open(options);
     if (absl::IsAborted(opened.status()) ||

@@ -19,6 +19,11 @@
 
 namespace shardc::run {
 
+/// Checks that a training that goes on from nothing has a folder without
+/// checkpoints, which would be lost among its own. Exit code 0, or 1 and an
+/// error printed.
+int checkCheckpointDir(const Arguments &arguments);
+
 /// Finds the checkpoint that a run goes on from, and writes further ones. A
 /// checkpoint that cannot be written is an error that is printed when it is
 /// known; the training goes on. Not thread-safe.

@@ -126,6 +126,8 @@ int Session::run() {
   }
   if (int code = isFirst ? checkOutputs(arguments) : 0)
     return code;
+  if (int code = isFirst ? checkCheckpointDir(arguments) : 0)
+    return code;
   if (int code = devices.find())
     return code;
   watchdog.begin("loading the plan");

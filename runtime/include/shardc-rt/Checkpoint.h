@@ -171,6 +171,9 @@ struct CheckpointOptions {
   /// Called again and again while `save`, `reserve` or `wait` waits for a write
   /// that makes progress, by that thread; may be empty.
   std::function<void()> onProgress = {};
+  /// The training goes on from a checkpoint of the folder: those that are there
+  /// are its own, and `keep` counts them. Otherwise there must be none.
+  bool goesOn = false;
 };
 
 /// How writing a checkpoint ended.
@@ -195,8 +198,9 @@ struct CheckpointResult {
 class SHARDC_RT_API CheckpointWriter {
 public:
   /// Makes and locks the folder, and removes what writes left behind that did
-  /// not end. FailedPrecondition: another writer has it. InvalidArgument: it
-  /// cannot be written.
+  /// not end. FailedPrecondition: another writer has it, or it has checkpoints
+  /// that the training does not go on from. InvalidArgument: it cannot be
+  /// written.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<CheckpointWriter>>
   open(CheckpointOptions options);
   /// Waits for the write in progress.

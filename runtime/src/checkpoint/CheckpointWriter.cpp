@@ -139,11 +139,15 @@ absl::Status CheckpointWriter::Implementation::lockFolder() {
     return absl::FailedPreconditionError(
         absl::StrCat(folder, ": another training writes its checkpoints here; "
                              "expected a folder for each"));
-  if (absl::Status status = removeRemains(folder); !status.ok())
-    return status;
   absl::StatusOr<std::vector<CheckpointName>> names = listCheckpoints(folder);
   if (!names.ok())
     return names.status();
+  if (!names->empty() && !options.goesOn)
+    return absl::FailedPreconditionError(
+        absl::StrCat(folder, ": it has checkpoints of another training; "
+                             "expected a folder for each"));
+  if (absl::Status status = removeRemains(folder); !status.ok())
+    return status;
   for (const CheckpointName &name : *names)
     sequence = std::max(sequence, name.sequence);
   return absl::OkStatus();
