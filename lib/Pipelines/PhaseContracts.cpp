@@ -4,6 +4,8 @@
 
 #include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Analysis/LayoutAttributes.h"
+#include "shardc/Analysis/Liveness.h"
+#include "shardc/Analysis/MemoryPlan.h"
 #include "shardc/Analysis/ModulePipeline.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
@@ -14,27 +16,35 @@
 #include "shardc/Transforms/Pipeline/VerifyPipeline.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <tuple>
 
 using namespace mlir;
 using namespace shardc;
 
-/// Calls `check` on every op of the module's functions; with `inKernels` also
-/// in the bodies of kernels and collective starts.
+/// Calls `check` on every op of `function`; with `inKernels` also in the bodies
+/// of kernels and collective starts.
+static LogicalResult checkOps(func::FuncOp function, bool inKernels,
+                              function_ref<LogicalResult(Operation *)> check) {
+  WalkResult result = function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (op == function)
+      return WalkResult::advance();
+    if (failed(check(op)))
+      return WalkResult::interrupt();
+    return !inKernels && isa<KernelOp, CollectiveStartOp>(op)
+               ? WalkResult::skip()
+               : WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+/// The same for all functions of `module`.
 static LogicalResult checkOps(ModuleOp module, bool inKernels,
                               function_ref<LogicalResult(Operation *)> check) {
-  for (auto function : module.getOps<func::FuncOp>()) {
-    WalkResult result = function.walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (op == function)
-        return WalkResult::advance();
-      if (failed(check(op)))
-        return WalkResult::interrupt();
-      return !inKernels && isa<KernelOp, CollectiveStartOp>(op)
-                 ? WalkResult::skip()
-                 : WalkResult::advance();
-    });
-    if (result.wasInterrupted())
+  for (auto function : module.getOps<func::FuncOp>())
+    if (failed(checkOps(function, inKernels, check)))
       return failure();
-  }
   return success();
 }
 
@@ -246,24 +256,135 @@ LogicalResult shardc::verifyScheduled(ModuleOp module) {
   });
 }
 
-LogicalResult shardc::verifyPlanned(ModuleOp module) {
-  auto arena = module->getAttrOfType<IntegerAttr>(arenaBytesAttrName);
+/// The bytes of the arena of `function`: with a pipeline those of its rank.
+static FailureOr<int64_t> getArenaBytes(func::FuncOp function) {
+  Operation *holder = function;
+  if (!function->hasAttr(rankAttrName))
+    holder = function->getParentOfType<ModuleOp>();
+  auto arena = holder->getAttrOfType<IntegerAttr>(arenaBytesAttrName);
   if (!arena)
-    return module.emitError("expected shardc.arena_bytes on the module");
-  if (failed(checkArguments(module)))
-    return failure();
-  return checkOps(module, /*inKernels=*/false, [&](Operation *op) {
+    return holder->emitError("expected shardc.arena_bytes, an integer");
+  return arena.getInt();
+}
+
+/// Why a buffer of `type` has no place at `offset`, or "". A part of another
+/// buffer starts anywhere.
+static std::string checkPlace(Type type, int64_t offset, int64_t arena,
+                              bool isPart) {
+  std::string place = "offset " + std::to_string(offset);
+  if (!isPart && offset % bufferAlignment != 0)
+    return place + " is not a multiple of " + std::to_string(bufferAlignment);
+  int64_t bytes = getNumBytes(type);
+  if (offset < 0 || offset > arena || bytes > arena - offset)
+    return std::to_string(bytes) + " bytes at " + place +
+           " are outside of the arena of " + std::to_string(arena) + " bytes";
+  return "";
+}
+
+static LogicalResult checkPlacesOfResults(func::FuncOp function,
+                                          int64_t arena) {
+  return checkOps(function, /*inKernels=*/false, [&](Operation *op) {
     if (op->getNumResults() == 0 || isa<CollectiveStartOp>(op))
       return success();
     auto offsets = op->getAttrOfType<DenseI64ArrayAttr>(offsetsAttrName);
     if (!offsets || offsets.size() != op->getNumResults())
       return LogicalResult(
           op->emitOpError("expected shardc.offsets with one per result"));
-    for (int64_t offset : offsets.asArrayRef())
-      if (offset < 0 || offset > arena.getInt())
-        return LogicalResult(op->emitOpError("offset ")
-                             << offset << " is outside of the arena of "
-                             << arena.getInt() << " bytes");
+    for (auto [type, offset] :
+         llvm::zip_equal(op->getResultTypes(), offsets.asArrayRef()))
+      if (std::string problem =
+              checkPlace(type, offset, arena, isa<RowsOp>(op));
+          !problem.empty())
+        return LogicalResult(op->emitOpError(problem));
     return success();
   });
+}
+
+namespace {
+
+/// Where the arguments of an arena's programs lie, by their names.
+class ArgumentPlaces {
+public:
+  /// Adds those of `function`. Programs hand tensors on to one another: each
+  /// is at one place in all of them.
+  LogicalResult add(func::FuncOp function, int64_t arena);
+
+  /// None lies over another.
+  LogicalResult checkApart() const;
+
+private:
+  struct Place {
+    int64_t offset, bytes;
+    StringRef name;
+    func::FuncOp function;
+  };
+
+  llvm::MapVector<StringRef, Place> places;
+};
+
+LogicalResult ArgumentPlaces::add(func::FuncOp function, int64_t arena) {
+  for (BlockArgument argument : function.getArguments()) {
+    unsigned index = argument.getArgNumber();
+    auto fail = [&](const Twine &problem) {
+      return function.emitError("argument ") << index << ": " << problem;
+    };
+    StringRef name = getRoleName(function, index);
+    if (name.empty())
+      return fail("expected shardc.role");
+    auto offset = function.getArgAttrOfType<IntegerAttr>(index, offsetAttrName);
+    if (!offset)
+      return fail("expected shardc.offset, an integer");
+    Place place{offset.getInt(), getNumBytes(argument.getType()), name,
+                function};
+    if (std::string problem = checkPlace(argument.getType(), place.offset,
+                                         arena, /*isPart=*/false);
+        !problem.empty())
+      return fail(problem);
+    const Place &known = places.try_emplace(name, place).first->second;
+    if (known.offset != place.offset || known.bytes != place.bytes)
+      return fail("\"" + name + "\" is " + Twine(place.bytes) +
+                  " bytes at offset " + Twine(place.offset) + ", and " +
+                  Twine(known.bytes) + " bytes at offset " +
+                  Twine(known.offset) + " in another program");
+  }
+  return success();
+}
+
+LogicalResult ArgumentPlaces::checkApart() const {
+  auto sorted = llvm::to_vector(llvm::make_second_range(places));
+  llvm::sort(sorted, [](const Place &lhs, const Place &rhs) {
+    return std::tie(lhs.offset, lhs.bytes, lhs.name) <
+           std::tie(rhs.offset, rhs.bytes, rhs.name);
+  });
+  for (size_t i = 1; i < sorted.size(); ++i)
+    if (Place before = sorted[i - 1], place = sorted[i];
+        place.offset < before.offset + before.bytes)
+      return place.function.emitError("\"")
+             << place.name << "\" at offset " << place.offset << " lies over \""
+             << before.name << "\", " << before.bytes << " bytes at offset "
+             << before.offset;
+  return success();
+}
+
+} // namespace
+
+LogicalResult shardc::verifyPlanned(ModuleOp module) {
+  if (!module->getAttrOfType<IntegerAttr>(arenaBytesAttrName))
+    return module.emitError("expected shardc.arena_bytes on the module");
+  if (failed(getRanksOfStages(module)) || failed(checkArguments(module)))
+    return failure();
+  // Each rank of a pipeline has an arena of its own.
+  llvm::MapVector<int64_t, ArgumentPlaces> arenas;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    FailureOr<int64_t> bytes = getArenaBytes(function);
+    auto rank = function->getAttrOfType<IntegerAttr>(rankAttrName);
+    if (failed(bytes) ||
+        failed(arenas[rank ? rank.getInt() : -1].add(function, *bytes)) ||
+        failed(checkPlacesOfResults(function, *bytes)))
+      return failure();
+  }
+  for (const auto &[rank, places] : arenas)
+    if (failed(places.checkApart()))
+      return failure();
+  return success();
 }
