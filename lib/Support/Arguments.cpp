@@ -51,11 +51,12 @@ static std::string suggestFlag(StringRef name, const ToolDescription &tool) {
 /// The error of the value of a flag, or "".
 static std::string checkFlagValue(const cl::Option &option,
                                   const std::string &flag, bool hasValue,
-                                  StringRef value) {
+                                  StringRef value, bool mayBeEmpty) {
   switch (option.getValueExpectedFlag()) {
   case cl::ValueRequired:
-    // An empty one is the flag's to judge: `--ptxas=` means none.
-    return hasValue ? "" : flag + ": expected a value, found none";
+    return hasValue && (mayBeEmpty || !value.empty())
+               ? ""
+               : flag + ": expected a value, found none";
   case cl::ValueDisallowed:
     return hasValue ? flag + " takes no value, found '" + value.str() + "'"
                     : "";
@@ -115,7 +116,8 @@ static std::string checkArguments(int argc, const char *const *argv,
       value = argv[++i];
       hasValue = true;
     }
-    std::string error = checkFlagValue(*option, flag, hasValue, value);
+    std::string error = checkFlagValue(*option, flag, hasValue, value,
+                                       is_contained(tool.mayBeEmpty, flagName));
     if (error.empty() && tool.checkValue)
       error = tool.checkValue(flagName, value);
     if (!error.empty())

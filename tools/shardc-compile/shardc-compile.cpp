@@ -28,6 +28,7 @@
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
 
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <malloc.h>
@@ -160,10 +161,16 @@ static llvm::Expected<llvm::json::Array> readMetrics(const std::string &path) {
     llvm::Expected<llvm::json::Value> record = parseJson(line, place);
     if (!record)
       return record.takeError();
-    if (!record->getAsObject() || !record->getAsObject()->getNumber("step"))
+    const llvm::json::Object *object = record->getAsObject();
+    if (!object || !std::isfinite(object->getNumber("step").value_or(NAN)))
       return llvm::createStringError(
           place + ": expected an object with the number 'step', as "
                   "shardc-run --metrics writes");
+    for (const auto &[field, value] : *object)
+      if (!value.getAsNumber() && !value.getAsNull())
+        return llvm::createStringError(place + ": '" + field.str() +
+                                       "': expected a number, or null where it "
+                                       "is not finite");
     records.push_back(std::move(*record));
   }
   if (records.empty())
@@ -328,6 +335,12 @@ static CompileResult getPlan(const std::string &path,
         "error: cannot read '" + path + "': " + error.message() + "\n";
     return result;
   }
+  if (llvm::Error error = checkPlan((*buffer)->getBuffer())) {
+    result.code = ExitCode::InvalidInput;
+    result.diagnostics =
+        "error: " + path + ": " + llvm::toString(std::move(error)) + "\n";
+    return result;
+  }
   result.plan = (*buffer)->getBuffer().str();
   return result;
 }
@@ -378,7 +391,8 @@ int main(int argc, char **argv) {
           readArguments(argc, argv,
                         {"shardc-compile", SHARDC_VERSION,
                          "Compiles a model to an executable plan\n",
-                         /*mostInputs=*/1, category}))
+                         /*mostInputs=*/1, category, /*checkValue=*/nullptr,
+                         /*mayBeEmpty=*/{"ptxas"}}))
     return *code;
 
   ReportKinds kinds;

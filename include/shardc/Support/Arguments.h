@@ -15,6 +15,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace shardc {
 
@@ -32,6 +33,8 @@ struct ToolDescription {
   /// Called before LLVM reads the value; without "=" it is empty. May be null.
   std::function<std::string(llvm::StringRef flag, llvm::StringRef value)>
       checkValue = nullptr;
+  /// The flags whose value may be empty, as in `--ptxas=`.
+  std::vector<llvm::StringRef> mayBeEmpty = {};
 };
 
 /// Reads the command line into the flags of the tool's category; the flags of

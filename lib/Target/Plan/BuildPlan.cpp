@@ -3,6 +3,7 @@
 #include "shardc/Target/Plan/BuildPlan.h"
 
 #include "PlanTables.h"
+#include "PlanText.h"
 
 #include "shardc/Analysis/MemoryPlan.h"
 #include "shardc/Analysis/ModuleQueries.h"
@@ -33,14 +34,6 @@ static_assert(int(fb::MemoryKind::Workspace) == int(MemoryKind::Workspace),
               "the schema and the compiler number kinds of memory alike");
 static_assert(std::string_view(kRoundParametersName) == rt::roundingProgram,
               "functions of the IR are named as the programs of the plan");
-
-/// FNV-1a, 64 bits (Fowler, Noll, Vo).
-static uint64_t hashBytes(const uint8_t *data, size_t size) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (size_t i = 0; i < size; ++i)
-    hash = (hash ^ data[i]) * 0x100000001b3;
-  return hash;
-}
 
 static bool hasStep(ModuleOp module) {
   return llvm::any_of(module.getOps<func::FuncOp>(), [](auto function) {
@@ -300,15 +293,11 @@ static llvm::Expected<std::string> buildPlan(ModuleOp module,
   root.add_no_prediction(noPrediction);
   fb::FinishPlanBuffer(builder, root.Finish());
 
-  auto *table = flatbuffers::GetMutableRoot<flatbuffers::Table>(
-      builder.GetBufferPointer());
-  auto setFingerprint = [&](uint64_t value) {
-    table->SetField<uint64_t>(fb::Plan::VT_FINGERPRINT, value, 1);
-  };
-  setFingerprint(0);
-  setFingerprint(hashBytes(builder.GetBufferPointer(), builder.GetSize()));
-  return std::string(reinterpret_cast<const char *>(builder.GetBufferPointer()),
-                     builder.GetSize());
+  std::string bytes(reinterpret_cast<const char *>(builder.GetBufferPointer()),
+                    builder.GetSize());
+  flatbuffers::GetMutableRoot<flatbuffers::Table>(bytes.data())
+      ->SetField<uint64_t>(fb::Plan::VT_FINGERPRINT, getFingerprint(bytes), 1);
+  return bytes;
 }
 
 llvm::Expected<std::string> compilePlan(ModuleOp module,

@@ -10,6 +10,22 @@ using namespace llvm;
 using namespace shardc;
 namespace fb = shardc::rt::fb;
 
+/// Where `plan` has its fingerprint; null if it lacks one.
+static const uint8_t *getFingerprintField(const fb::Plan &plan) {
+  return reinterpret_cast<const flatbuffers::Table &>(plan).GetAddressOf(
+      fb::Plan::VT_FINGERPRINT);
+}
+
+uint64_t shardc::getFingerprint(StringRef bytes) {
+  const uint8_t *field = getFingerprintField(*fb::GetPlan(bytes.data()));
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const uint8_t &byte : arrayRefFromStringRef(bytes)) {
+    bool isInField = &byte >= field && &byte < field + sizeof(uint64_t);
+    hash = (hash ^ (isInField ? 0 : byte)) * 0x100000001b3;
+  }
+  return hash;
+}
+
 Expected<const fb::Plan *> shardc::readPlan(StringRef bytes) {
   flatbuffers::Verifier verifier(
       reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size());
@@ -18,7 +34,12 @@ Expected<const fb::Plan *> shardc::readPlan(StringRef bytes) {
         "not a shardc plan, or a damaged one: expected a FlatBuffers file with "
         "the identifier SHRD (" +
         Twine(bytes.size()) + " bytes read)");
-  return fb::GetPlan(bytes.data());
+  const fb::Plan *plan = fb::GetPlan(bytes.data());
+  if (!getFingerprintField(*plan) ||
+      getFingerprint(bytes) != plan->fingerprint())
+    return createStringError(
+        "damaged plan: its content does not match its fingerprint");
+  return plan;
 }
 
 const fb::Program *shardc::findProgram(const fb::Plan &plan, StringRef name,

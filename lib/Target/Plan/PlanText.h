@@ -19,7 +19,12 @@
 
 namespace shardc {
 
-/// The verified plan in `bytes`; borrowed from them.
+/// The fingerprint of the plan in `bytes`, which have a field for it: FNV-1a,
+/// 64 bits (Fowler, Noll, Vo), of the file with zeros in that field.
+uint64_t getFingerprint(llvm::StringRef bytes);
+
+/// The verified plan in `bytes`; borrowed from them. Fails if they are not a
+/// plan, or do not match its fingerprint.
 llvm::Expected<const rt::fb::Plan *> readPlan(llvm::StringRef bytes);
 
 /// The program called `name`, with a pipeline that of `rank`; or null.

@@ -224,6 +224,8 @@ static void printShardings(const fb::Plan &plan, raw_ostream &os) {
     os << "  " << names << "\n" << picture;
 }
 
+Error shardc::checkPlan(StringRef bytes) { return readPlan(bytes).takeError(); }
+
 Error shardc::printReports(StringRef bytes, ReportKinds kinds,
                            raw_ostream &os) {
   Expected<const fb::Plan *> plan = readPlan(bytes);

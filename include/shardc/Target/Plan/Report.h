@@ -27,6 +27,9 @@ struct ReportKinds {
   bool pipeline = false;
 };
 
+/// Fails if `bytes` are not a plan, or a damaged one.
+llvm::Error checkPlan(llvm::StringRef bytes);
+
 /// The explanation that the plan in `bytes` holds. Fails if the bytes are not a
 /// plan, or one without an explanation.
 llvm::Expected<Explanation> readExplanation(llvm::StringRef bytes);
