@@ -43,6 +43,14 @@ static std::string printNumber(double value) {
   return text;
 }
 
+/// Where `value` lies from `low`, which is 0, to `high`, which is 1. Both may
+/// be so large that their distance is no finite number.
+static double getShare(double low, double high, double value) {
+  double scale = std::max(std::abs(low), std::abs(high));
+  low /= scale;
+  return (value / scale - low) / (high / scale - low);
+}
+
 static void drawLine(Markup &markup, const MetricLine &line,
                      ArrayRef<std::pair<double, double>> values) {
   constexpr double left = 70, width = 400, top = 26, height = 140;
@@ -60,12 +68,11 @@ static void drawLine(Markup &markup, const MetricLine &line,
   addText(markup, left, 14, "start", line.heading);
   auto getX = [&](double step) {
     return left + (lastStep > firstStep
-                       ? width * (step - firstStep) / (lastStep - firstStep)
+                       ? width * getShare(firstStep, lastStep, step)
                        : 0);
   };
   auto getY = [&](double value) {
-    return top +
-           (high > low ? height * (high - value) / (high - low) : height / 2);
+    return top + height * (high > low ? getShare(high, low, value) : 0.5);
   };
   for (double value : {low, high}) {
     addLine(markup, left, getY(value), left + width, getY(value), "axis");

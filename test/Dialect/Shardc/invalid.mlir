@@ -1294,3 +1294,26 @@ func.func @unpadded_rows(%arg0: tensor<4x2xf32> {shardc.unpadded_rows = 5 : i64}
 func.func @pipeline_l6_number(%x: tensor<4xf32> {shardc.number = "1"}) {
   return
 }
+
+// -----
+// Digits of the bits of a float need its type: alone they are an integer.
+module attributes {
+    // expected-error @+1 {{expected a decimal number, or the bits of a float and its type}}
+    shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0x7FC00000>>} {
+}
+
+// -----
+// expected-error @+1 {{expected a decimal number, or the bits of a float and its type}}
+func.func private @bits_of_first_values(tensor<4xf32> {shardc.role = #shardc.parameter<"w", constant(0x7FC00000)>})
+
+// -----
+// expected-error @+1 {{expected a number}}
+func.func private @flag_of_first_values(tensor<4xf32> {shardc.role = #shardc.parameter<"w", constant(true)>})
+
+// -----
+// expected-error @+1 {{argument 0: `shardc.role` has a name with control characters: "w\00x"}}
+func.func private @name_with_nul(tensor<4xf32> {shardc.role = #shardc.parameter<"w\00x", constant(0)>})
+
+// -----
+// expected-error @+1 {{argument 0: `shardc.role` has a name with control characters: "a\0Ab"}}
+func.func private @name_of_two_lines(tensor<4xf32> {shardc.role = #shardc.input<"a\0Ab">})

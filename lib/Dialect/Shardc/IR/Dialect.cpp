@@ -10,6 +10,7 @@
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Expect.h"
 #include "shardc/Dialect/Shardc/IR/Pipeline.h"
+#include "shardc/Dialect/Shardc/IR/Roles.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Dialect/Shardc/IR/TrainingText.h"
 #include "shardc/Dialect/Shardc/IR/VerifySharding.h"
@@ -17,6 +18,8 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
+
+#include <cctype>
 
 using namespace mlir;
 using namespace shardc;
@@ -253,6 +256,11 @@ ShardcDialect::verifyRegionArgAttribute(Operation *op, unsigned regionIndex,
     if (!isa<ParameterAttr, StateAttr, CopyAttr, InputAttr, LabelAttr>(value))
       return emitError() << "must be #shardc.parameter, #shardc.state, "
                             "#shardc.copy, #shardc.input or #shardc.label";
+    // Names are those of entries in files of arrays, and stand in reports.
+    StringRef named = getRoleName(value).getValue();
+    if (llvm::any_of(named, [](unsigned char c) { return std::iscntrl(c); }))
+      return emitError() << "has a name with control characters: "
+                         << getRoleName(value);
     return success();
   }
   if (name == unpaddedRowsAttrName) {

@@ -15,12 +15,22 @@ ParseResult shardc::parseNumber(AsmParser &parser, double &value) {
   Attribute number;
   if (parser.parseAttribute(number))
     return failure();
-  if (auto real = llvm::dyn_cast<FloatAttr>(number))
+  if (auto real = llvm::dyn_cast<FloatAttr>(number)) {
     value = real.getValueAsDouble();
-  else if (auto integer = llvm::dyn_cast<IntegerAttr>(number))
-    value = static_cast<double>(integer.getInt());
-  else
+    return success();
+  }
+  auto integer = llvm::dyn_cast<IntegerAttr>(number);
+  if (!integer || !integer.getType().isSignlessInteger(64))
     return parser.emitError(loc, "expected a number");
+  // MLIR takes such digits for the bits of a float where it expects one, and
+  // for an integer here: 0x7FC00000 is no learning rate of 2143289344.
+  const char *digits = loc.getPointer();
+  digits += *digits == '-';
+  if (digits[0] == '0' && digits[1] == 'x')
+    return parser.emitError(loc, "expected a decimal number, or the bits of a "
+                                 "float and its type, as in `0x3F800000 : "
+                                 "f32`");
+  value = static_cast<double>(integer.getInt());
   return success();
 }
 
