@@ -6,6 +6,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 scripts/gpu-check.sh --pack-fake "$work/packed"
 # Nothing of this tree.
+tree=$PWD
 cd /
 # run VARIABLE=VALUE FLAG...
 run() { env -i PATH=/usr/bin:/bin "$1" "$work/packed/gpu-check.sh" "${@:2}"; }
@@ -34,7 +35,7 @@ for text in '^FAKE: no GPU is involved' 'against the fake: nothing is known' \
   '^figure .*4096-16384-4096.* over it: [0-9.]*[1-9]' '^figure .*10-32-16-1' '^figure .*Adam' \
   '^figure .*all-reduce' '^figure   recorded steps .*: [0-9.]*[1-9]' '^ok .*while steps are recorded' '^ok .*fsdp+tp .*in 4 processes' \
   '^ok .*pp stage=2, 1f1b, its stages on one GPU' \
-  '^ok .*pp stage=2, 1f1b, in 2 processes' \
+  '^ok .*pp stage=2, 1f1b, in 2 processes' '^ok .*a machine file is measured' \
   '^ok .*fsdp+pp stage=2,data=2, zero-bubble, in 4 processes'; do
   grep -q -e "$text" "$work/output" || { echo "no line \"$text\""; exit 1; }
 done
@@ -56,3 +57,8 @@ for text in '^WRONG    notebook, none data=1' '^ok .*wide, dp+tp' ' 5 wrong, '; 
   grep -q -e "$text" "$work/output" || { echo "no line \"$text\""; exit 1; }
 done
 ls "$work/logs/notebook--none-data-1"* "$work/logs/figures-of-adam.log" >/dev/null
+"$tree/scripts/gpu-check.sh" --estimates "$work/logs" >"$work/output"
+for text in '^large-bf16 .*[0-9]' '^wide-none-data1 .*[0-9]' '^by this GPU: median factor [0-9]'; do
+  grep -q -e "$text" "$work/output" || { echo "no line \"$text\""; exit 1; }
+done
+[ "$(wc -l <"$work/output")" = 16 ] || { echo 'a plan has no estimate'; exit 1; }

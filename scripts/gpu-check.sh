@@ -6,9 +6,12 @@
 #
 #   scripts/gpu-check.sh --pack FOLDER               # here: binaries, plans, numbers
 #   FOLDER/gpu-check.sh [FLAG...]                    # there; less than 60 MiB
+#   scripts/gpu-check.sh --estimates LOGS            # here again: steps as estimated
 #
 # --numbers and --figures run these alone: what trains and compares, what is
-# measured. --logs=FOLDER keeps what each check and each figure printed.
+# measured. --logs=FOLDER (FOLDER/logs) keeps what each check and each figure
+# printed, the machine file of the GPU and the steps that were measured, of which
+# --estimates makes a table.
 #
 # With --pack-fake the folder has the fake of the vendor's libraries and
 # is run against it: that shows that the script works, and nothing of a GPU.
@@ -30,6 +33,27 @@ runs=("none data=1" "dp data=8" "fsdp data=8" "tp model=8" "dp+tp data=4,model=2
 rankRuns=("fsdp data=2" "fsdp+tp data=2,model=2")
 # Pipelines, with their schedule: of digits, in as many processes as devices.
 pipelineRuns=("pp stage=2 1f1b" "fsdp+pp stage=2,data=2 zero-bubble")
+
+# Plans of one device that are measured and train nothing: name, what shardc-gen
+# makes the model from, and behind the bar what it is compiled with.
+measured=(
+  "large-tf32 --layers=4096,16384,4096 --batch-size=8192 --loss=mse --optimizer=sgd --activation=relu | --matmul-precision=tf32"
+  "large-bf16 --layers=4096,16384,4096 --batch-size=8192 --loss=mse --optimizer=sgd --activation=relu | --dtype=bf16"
+  "adam --layers=2048,4096,2048 --batch-size=64 --loss=mse --optimizer=adam --activation=relu |"
+  "middle-f32 --layers=1024,4096,1024 --batch-size=1024 --loss=mse --optimizer=sgd --activation=relu |"
+  "middle-tf32 --layers=1024,4096,1024 --batch-size=1024 --loss=mse --optimizer=sgd --activation=relu | --matmul-precision=tf32"
+  "middle-bf16 --layers=1024,4096,1024 --batch-size=1024 --loss=mse --optimizer=sgd --activation=relu | --dtype=bf16"
+  "deep --layers=$(printf '256,%.0s' {1..24})256 --batch-size=512 --loss=mse --optimizer=momentum --activation=relu |"
+  "odd --layers=61,127,31,7 --batch-size=251 --loss=softmax_cross_entropy --optimizer=sgd --activation=relu |"
+)
+
+# What a name of `measured` stands for.
+measuredAs() {
+  local entry
+  for entry in "${measured[@]}"; do
+    [ "${entry%% *}" != "$1" ] || echo "${entry#* }"
+  done
+}
 
 dataOf() {
   case $1 in
@@ -68,20 +92,27 @@ if [ "${1:-}" = --pack ] || [ "${1:-}" = --pack-fake ]; then
   pack "$2" $isFake
   exit
 fi
+if [ "${1:-}" = --estimates ]; then
+  [ $# -eq 2 ] || { echo "usage: gpu-check.sh --estimates LOGS" >&2; exit 1; }
+  source "$here/gpu-estimates.sh"
+  printEstimates "$2"
+  exit
+fi
 usage() {
   echo "usage: gpu-check.sh --pack FOLDER, then FOLDER/gpu-check.sh [--numbers | --figures] [--logs=FOLDER]" >&2
   exit 1
 }
 [ -d "$here/plans" ] || usage
-parts=(numbers measurements) logs=
+parts=(numbers measurements) logs=$here/logs
 for argument in "$@"; do
   case $argument in
   --numbers) parts=(numbers) ;;
   --figures) parts=(measurements) ;;
-  --logs=*) logs=$(mkdir -p "${argument#*=}" && cd "${argument#*=}" && pwd) ;;
+  --logs=*) logs=${argument#*=} ;;
   *) usage ;;
   esac
 done
+logs=$(mkdir -p "$logs" && cd "$logs" && pwd)
 
 # --- There: running -----------------------------------------------------------
 
@@ -115,7 +146,7 @@ wrongLine() {
 
 # keepLog WHAT LOG
 keepLog() {
-  [ -z "$logs" ] || cp "$2" "$logs/$(tr -c 'a-zA-Z0-9\n' - <<<"$1" | cut -c1-80).log"
+  cp "$2" "$logs/$(tr -c 'a-zA-Z0-9\n' - <<<"$1" | cut -c1-80).log"
 }
 
 # Checks run side by side, in folders of their own, and have their lines in order.
@@ -329,49 +360,28 @@ large=4096-16384-4096
 layers=4096,16384,4096 batch=8192
 [ $isFake = 0 ] || layers=256,384,256 batch=64
 
-# The built-in machine of the GPU that is measured; empty: there is none.
-machineOf() {
-  case $1 in
-  *H200*) echo h200 ;;
-  *H100*) echo h100 ;;
-  *A100*80GB*) echo a100-80 ;;
-  *A100*) echo a100-40 ;;
-  esac
-}
+# Notes the step of PLAN, measured last, for the table of estimates.
+noteStep() { echo "$1 ${figure[step_us]}" >>"$logs/steps"; }
 
-# estimated PLAN WHAT: notes its step, measured last, for the table.
-estimates=()
-estimated() {
-  local machine micros
-  machine=$(machineOf "${figure[gpu]}")
-  [ -n "$machine" ] || return 0
-  micros=$(awk -v machine="$machine" '$1 == machine { print $2 }' "$here/estimates/$1")
-  estimates+=("$(awk -v what="$2" -v a="$micros" -v b="${figure[step_us]}" \
-    'BEGIN { printf "%-40s %12.5g %12.5g %8.3g", what, a, b, b / a }')")
-}
-
-# The rates of the GPU as a machine file, and estimates beside what was measured.
+# The rates and times of the GPU as a machine file.
 machines() {
-  if [ $isFake = 1 ]; then
-    skip 'the rates of the GPU: the fake has none'
-    return
-  fi
   local number=${#checks[@]}
-  check 'a machine file is measured' timeout 60 shardc-run --device=cuda \
-    --measure-machine="$work/machine.json"
+  # The fake would multiply for hours.
+  check 'a machine file is measured' env SHARDC_FAKE_IDLE=$isFake timeout 100 \
+    shardc-run --device=cuda --measure-machine="$logs/machine.json"
   settle
   sed 's/^/         /' "$work/$number/log"
-  keepLog machine.json "$work/machine.json"
-  echo "steps on one device, us: estimated with the rates of $(machineOf "${figure[gpu]}"), measured, factor"
-  printf '         %s\n' "${estimates[@]}"
+  echo "         Its estimates beside the measured steps: scripts/gpu-check.sh --estimates"
+  echo "         $logs, where the compiler is"
 }
 
 measurements() {
   local precision
   echo
+  rm -f "$logs/steps"
   for precision in tf32 bf16; do
     figures "large-$precision" 10 || continue
-    estimated "large-$precision" "$large, batch 8192, $precision"
+    noteStep "large-$precision"
     goal "a step of $large, batch 8192, $precision: its GEMMs alone over it" \
       "${figure[gemms_ratio]}" 0.95
     against "a step of $large, batch 8192, $precision" \
@@ -386,11 +396,18 @@ measurements() {
         'BEGIN { printf "%.0f", a - b - c }')"
     printf '         and whatever else uses the GPU; %s B more after the steps\n' "${figure[grown]}"
   done
-  local model
-  for model in digits wide; do
-    figures "$(nameOf $model none data=1)" 500 || continue
-    estimated "$(nameOf $model none data=1)" $model
+  local model many=500 few=100
+  [ $isFake = 0 ] || many=10 few=4
+  for model in digits wide digits-bf16 zero-rows; do
+    figures "$(nameOf $model none data=1)" $many || continue
+    noteStep "$(nameOf $model none data=1)"
     printf 'figure   a step of %s on one device: %s us\n' $model "${figure[step_us]}"
+  done
+  for model in middle-{f32,tf32,bf16} deep odd; do
+    figures $model $few || continue
+    noteStep $model
+    printf 'figure   a step of %s (%s) on one device: %s us\n' $model \
+      "$(grep -o 'layers=[^ ]*' <<<"$(measuredAs $model)" | cut -c8-30)" "${figure[step_us]}"
   done
   local cost
   if cost=$(traceCost "$(nameOf wide none data=1)" "$(dataOf wide "$here")"); then
@@ -399,7 +416,7 @@ measurements() {
     wrongLine 'the cost of a trace' "$work/cost.log"
   fi
   if figures "$(nameOf notebook none data=1)" 2000; then
-    estimated "$(nameOf notebook none data=1)" notebook
+    noteStep "$(nameOf notebook none data=1)"
     printf 'figure   a step of 10-32-16-1, one graph launch: %s us\n' "${figure[step_us]}"
     local notebook
     notebook=$(peerModel 10,32,16,1 adam 64 f32)
@@ -407,7 +424,7 @@ measurements() {
     against 'a step of 10-32-16-1 in a jitted loop (lax.scan)' "$notebook" scan 2000 10
   fi
   if figures adam 10; then
-    estimated adam '2048-4096-2048, batch 64, Adam'
+    noteStep adam
     goal 'the kernel of Adam: its bandwidth over that of copies' \
       "${figure[update_ratio]}" 0.85
   fi

@@ -14,20 +14,6 @@ compile() {
   extract-code "$folder/emulated.shardc" "$folder/fake/$name.so"
 }
 
-# estimate FOLDER NAME GEMMS FLAG...: the step of FOLDER/model.mlir on each
-# machine, with GEMMs of f32 in the type GEMMS.
-estimate() {
-  local folder=$1 name=$2 gemms=$3 machine
-  shift 3
-  for machine in a100-40 a100-80 h100 h200; do
-    echo "{\"device\": \"$machine\", \"f32_gemms\": \"$gemms\"}" >"$folder/machine.json"
-    shardc-compile "$folder/model.mlir" --target=cuda:sm_80 --machine="$folder/machine.json" \
-      --json "$@" -o "$folder/estimated.shardc" 2>>"$folder/log" |
-      python3 -c 'import json, sys
-print(sys.argv[1], json.load(sys.stdin)["time"]["microseconds"])' $machine
-  done >"$folder/estimates/$name"
-}
-
 pack() {
   local folder=$1 fake=$2 binary library model run
   [ ! -e "$folder" ] || { echo "$folder is there already" >&2; exit 1; }
@@ -37,7 +23,7 @@ pack() {
   PATH=$build/bin:$PATH
   # The driver there compiles PTX for the GPU that it has.
   export SHARDC_PTXAS=
-  mkdir -p "$folder"/{bin,lib,plans,expected,data,estimates}
+  mkdir -p "$folder"/{bin,lib,plans,expected,data}
   folder=$(cd "$folder" && pwd)
   if [ "$fake" = 1 ]; then
     mkdir "$folder/fake"
@@ -77,8 +63,6 @@ pack() {
       compile "$folder" "$(nameOf "$name" "$strategy" "$mesh")" $(dtypeOf "$name")
       [ "$strategy" = none ] || continue
       # shellcheck disable=SC2046
-      estimate "$folder" "$(nameOf "$name" none "$mesh")" f32 $(dtypeOf "$name")
-      # shellcheck disable=SC2046
       shardc-run "$folder/model.mlir" $(dtypeOf "$name") --data="$(dataOf "$name" "$folder")" \
         --steps=10 --seed=3 --metrics="$folder/metrics.jsonl" \
         --save-params="$folder/expected/$name.npz" &>>"$folder/log"
@@ -87,28 +71,20 @@ pack() {
     done
   done
   # Figures; smaller where they mean nothing.
-  local large=4096,16384,4096 batch=8192 middle=2048,4096,2048
-  [ "$fake" = 0 ] || large=256,384,256 batch=64 middle=256,384,256
-  for precision in tf32 bf16; do
-    shardc-gen --layers=$large --batch-size=$batch --loss=mse --optimizer=sgd \
-      --activation=relu --strategy=none --mesh=data=1 -o "$folder/model.mlir"
-    if [ $precision = tf32 ]; then
-      compile "$folder" large-tf32 --matmul-precision=tf32
-      estimate "$folder" large-tf32 tf32 --matmul-precision=tf32
-    else
-      compile "$folder" large-bf16 --dtype=bf16
-      estimate "$folder" large-bf16 f32 --dtype=bf16
-    fi
+  local entry smaller=()
+  [ "$fake" = 0 ] || smaller=(-e 's/size=[0-9]\{3,\}/size=64/; s/[0-9]\{4,\}/256/g')
+  for entry in "${measured[@]}"; do
+    flags=$(sed -e '' "${smaller[@]}" <<<"${entry#* }")
+    # shellcheck disable=SC2086
+    shardc-gen ${flags%|*} --strategy=none --mesh=data=1 -o "$folder/model.mlir"
+    # shellcheck disable=SC2086
+    compile "$folder" "${entry%% *}" ${flags#*|}
   done
-  for run in "adam none data=1" "all-reduce dp data=8"; do
-    read -r name strategy mesh <<<"$run"
-    shardc-gen --layers=$middle --batch-size=64 --loss=mse --optimizer=adam \
-      --activation=relu --strategy="$strategy" --mesh="$mesh" \
-      -o "$folder/model.mlir"
-    compile "$folder" "$name"
-    [ "$strategy" != none ] || estimate "$folder" "$name" f32
-  done
-  rm -f "$folder"/{model.mlir,machine.json,estimated.shardc,emulated.shardc,metrics.jsonl,log}
+  flags=$(measuredAs adam | sed -e '' "${smaller[@]}")
+  # shellcheck disable=SC2086
+  shardc-gen ${flags%|*} --strategy=dp --mesh=data=8 -o "$folder/model.mlir"
+  compile "$folder" all-reduce
+  rm -f "$folder"/{model.mlir,emulated.shardc,metrics.jsonl,log}
   local mebibytes=$(($(du -sk "$folder" | cut -f1) / 1024))
   echo "$folder: $mebibytes MiB, $(find "$folder/plans" -name '*.shardc' | wc -l) plans"
   [ "$mebibytes" -lt 60 ] || { echo "more than 60 MiB" >&2; exit 1; }

@@ -61,8 +61,9 @@ public:
     if (!renameKeys(root) ||
         !fields.checkKeys(root, "",
                           {"name", "source", "device", "shared", "computer",
-                           "f32_gemms", "gemms", "default_link", "axes",
-                           "hosts", "collectives", "overlap"}))
+                           "f32_gemms", "gemms", "gemm_seconds",
+                           "command_seconds", "step_seconds", "default_link",
+                           "axes", "hosts", "collectives", "overlap"}))
       return false;
     const json::Value *device = fields.getRequired(root, "", "device");
     if (!device || !readDevice(*device, machine))
@@ -72,7 +73,8 @@ public:
            fields.readString(root, "source", machine.source) &&
            fields.readBool(root, "shared", machine.isShared) &&
            readComputer(root, machine) && readGemms(root, machine) &&
-           readShortSides(root, machine) && readOverlap(root, machine) &&
+           readShortSides(root, machine) && readGemmTimes(root, machine) &&
+           readStarts(root, machine) && readOverlap(root, machine) &&
            readDefaultLink(root, !device->getAsString(), machine) &&
            readAxes(root, machine) && readHosts(root, machine) &&
            readCollectives(root, machine);
@@ -119,8 +121,21 @@ private:
     return flops && readFlops(*flops, machine) &&
            fields.readNumber(*device, "device", "memory_bytes", leastBytes,
                              mostBytes, machine.memoryBytes) &&
-           fields.readNumber(*device, "device", "memory_bytes_per_second",
-                             leastRate, mostRate, machine.memoryBytesPerSecond);
+           readMemoryRate(*device, machine);
+  }
+
+  /// Reads a rate, or rates by reuse distance, of which that of the largest is
+  /// the rate of what is not in a cache.
+  bool readMemoryRate(const json::Object &device, Machine &machine) {
+    static constexpr StringLiteral key = "memory_bytes_per_second";
+    const json::Value *rates = device.get(key);
+    if (!rates || !rates->getAsObject())
+      return fields.readNumber(device, "device", key, leastRate, mostRate,
+                               machine.memoryBytesPerSecond);
+    if (!readRates(device, "device", key, machine.memory))
+      return false;
+    machine.memoryBytesPerSecond = machine.memory.back().bytesPerSecond;
+    return true;
   }
 
   /// In the order of ComputeType.
@@ -188,9 +203,12 @@ private:
            read("partial_vector_terms", 0, mostTerms,
                 computer.partialVectorTerms) &&
            read("command_seconds", 0, mostLatency, computer.commandSeconds) &&
-           readRates(*object, "memory_bytes_per_second", computer.memory) &&
-           readRates(*object, "replace_bytes_per_second", computer.replacing) &&
-           readRates(*object, "factor_bytes_per_second", computer.factors) &&
+           readRates(*object, "computer", "memory_bytes_per_second",
+                     computer.memory) &&
+           readRates(*object, "computer", "replace_bytes_per_second",
+                     computer.replacing) &&
+           readRates(*object, "computer", "factor_bytes_per_second",
+                     computer.factors) &&
            readLeastSeconds(*object, computer);
   }
 
@@ -211,28 +229,41 @@ private:
     return true;
   }
 
-  /// Reads rates by reuse distance, if `computer` has them. One number is the
-  /// rate at any distance.
-  bool readRates(const json::Object &computer, StringRef key,
-                 std::vector<ComputerRates::Memory> &rates) {
-    const std::string path = ("computer." + key).str();
-    const json::Value *value = computer.get(key);
+  /// Reads rates by reuse distance, if `object`, at `parent`, has them. One
+  /// number is the rate at any distance.
+  bool readRates(const json::Object &object, StringRef parent, StringRef key,
+                 std::vector<MemoryRate> &rates) {
+    const std::string path = (parent + "." + key).str();
+    const json::Value *value = object.get(key);
     if (!value)
       return true;
     if (value->getAsNumber())
       return fields.readNumber(
-          computer, "computer", key, leastRate, mostRate,
-          rates.emplace_back(ComputerRates::Memory{1, 0}).bytesPerSecond);
-    const json::Object *object = fields.asObject(*value, path);
-    if (!object)
+          object, parent, key, leastRate, mostRate,
+          rates.emplace_back(MemoryRate{1, 0}).bytesPerSecond);
+    const json::Object *byDistance = fields.asObject(*value, path);
+    if (!byDistance)
       return false;
     std::vector<std::pair<double, double>> read;
-    if (!readByNumber(*object, path, "bytes", leastRate, mostRate, read))
+    if (!readByNumber(*byDistance, path, "bytes", leastRate, mostRate, read))
       return false;
     if (read.empty())
       return fields.fail(path, "expected at least one rate");
     for (const auto &[bytes, rate] : read)
       rates.push_back({bytes, rate});
+    return true;
+  }
+
+  /// Reads a key that is a whole number of `unit`.
+  bool readCountKey(const std::string &key, StringRef path, StringRef unit,
+                    double &count) {
+    uint64_t number = 0;
+    if (StringRef(key).getAsInteger(10, number) || number < 1 ||
+        static_cast<double>(number) > mostBytes)
+      return fields.fail(path, ("expected numbers of " + unit +
+                                " as keys, found '" + key + "'")
+                                   .str());
+    count = static_cast<double>(number);
     return true;
   }
 
@@ -242,13 +273,9 @@ private:
                     double least, double most,
                     std::vector<std::pair<double, double>> &read) {
     for (const std::string &key : JsonReader::getKeys(object)) {
-      uint64_t number = 0;
-      if (StringRef(key).getAsInteger(10, number) || number < 1 ||
-          static_cast<double>(number) > mostBytes)
-        return fields.fail(path, ("expected numbers of " + unit +
-                                  " as keys, found '" + key + "'")
-                                     .str());
-      auto &one = read.emplace_back(static_cast<double>(number), 0);
+      auto &one = read.emplace_back(0, 0);
+      if (!readCountKey(key, path, unit, one.first))
+        return false;
       if (!fields.readNumber(object, path, key, least, most, one.second))
         return false;
     }
@@ -368,6 +395,93 @@ private:
     for (auto &[elements, rate] : side)
       rate = std::max(0.0, ofLarge / rate - 1);
     return true;
+  }
+
+  /// Reads seconds by type, rows, columns and terms, in all combinations.
+  bool readGemmTimes(const json::Object &root, Machine &machine) {
+    static constexpr StringLiteral key = "gemm_seconds";
+    const json::Value *value = root.get(key);
+    if (!value)
+      return true;
+    const json::Object *types = fields.asObject(*value, key);
+    if (!types || !fields.checkKeys(*types, key, getTypeNames()))
+      return false;
+    if (machine.isShared)
+      return fields.fail(key, "expected none: the GEMMs of devices that share "
+                              "one are priced together");
+    if (root.get("gemms"))
+      return fields.fail(key, "expected either these or 'gemms'");
+    for (const std::string &type : JsonReader::getKeys(*types)) {
+      const std::string path = (key + "." + type).str();
+      const auto number = static_cast<unsigned>(find(getTypeNames(), type) -
+                                                getTypeNames().begin());
+      if (machine.flopsPerSecond[number] == 0)
+        return fields.fail(path, "expected none: the device has no FLOP/s of "
+                                 "this type");
+      if (!readSides(*types->get(type), path, 0, machine.gemmTimes[number]))
+        return false;
+    }
+    return true;
+  }
+
+  /// Reads the seconds by side number `side`, and in each those by the next.
+  bool readSides(const json::Value &value, const std::string &path, size_t side,
+                 GemmTimes &times) {
+    const json::Object *object = fields.asObject(value, path);
+    if (!object)
+      return false;
+    std::vector<double> elements;
+    std::vector<std::pair<double, double>> seconds;
+    if (side + 1 == times.sides.size()) {
+      if (!readByNumber(*object, path, "elements", leastSeconds, mostLatency,
+                        seconds))
+        return false;
+      for (auto [number, time] : seconds) {
+        elements.push_back(number);
+        times.seconds.push_back(time);
+      }
+    } else {
+      std::vector<std::pair<double, std::string>> keys;
+      for (const std::string &key : JsonReader::getKeys(*object)) {
+        auto &[number, name] = keys.emplace_back(0, key);
+        if (!readCountKey(key, path, "elements", number))
+          return false;
+      }
+      llvm::sort(keys);
+      for (const auto &[number, key] : keys) {
+        elements.push_back(number);
+        if (!readSides(*object->get(key), path + "." + key, side + 1, times))
+          return false;
+      }
+    }
+    if (elements.empty())
+      return fields.fail(path, "expected at least one number of elements");
+    if (std::adjacent_find(elements.begin(), elements.end()) != elements.end())
+      return fields.fail(path, "expected each number of elements once");
+    std::vector<double> &known = times.sides[side];
+    if (!known.empty() && known != elements)
+      return fields.fail(path, "expected the same numbers of elements as for "
+                               "the other sides before");
+    known = std::move(elements);
+    return true;
+  }
+
+  /// Reads what the work on a device takes besides the work.
+  bool readStarts(const json::Object &root, Machine &machine) {
+    if (machine.isShared && !machine.memory.empty())
+      return fields.fail("device.memory_bytes_per_second",
+                         "expected a number: 'computer' has the rates of "
+                         "devices that share one by reuse distance");
+    auto read = [&](StringRef key, double &seconds) {
+      if (!root.get(key))
+        return true;
+      if (machine.isShared)
+        return fields.fail(key, "expected none: 'computer' has that of "
+                                "devices that share one");
+      return fields.readNumber(root, "", key, 0, mostLatency, seconds);
+    };
+    return read("command_seconds", machine.commandSeconds) &&
+           read("step_seconds", machine.stepSeconds);
   }
 
   bool readOverlap(const json::Object &root, Machine &machine) {

@@ -113,27 +113,53 @@ Machine Machine::withFastestLinks() const {
   return fastest;
 }
 
-/// The seconds of a byte after `distance` bytes by `rates`.
-static double interpolate(ArrayRef<ComputerRates::Memory> rates,
-                          double distance) {
-  auto above =
-      find_if(rates, [&](const auto &one) { return one.bytes >= distance; });
+double shardc::getSecondsPerByte(ArrayRef<MemoryRate> rates, double distance) {
+  const MemoryRate *above = find_if(
+      rates, [&](const MemoryRate &one) { return one.bytes >= distance; });
   if (above == rates.begin())
     return 1 / rates.front().bytesPerSecond;
   if (above == rates.end())
     return 1 / rates.back().bytesPerSecond;
-  const ComputerRates::Memory &below = *std::prev(above);
+  const MemoryRate &below = *std::prev(above);
   double part =
       std::log(distance / below.bytes) / std::log(above->bytes / below.bytes);
   return (1 - part) / below.bytesPerSecond + part / above->bytesPerSecond;
 }
 
-double ComputerRates::getSecondsPerByte(double distance) const {
-  return interpolate(memory, distance);
-}
-
-double ComputerRates::getReplacingSecondsPerByte(double distance) const {
-  return interpolate(replacing.empty() ? memory : replacing, distance);
+double GemmTimes::getSeconds(double rows, double columns, double terms) const {
+  /// The measured elements of a side on both sides of those of a GEMM, as
+  /// numbers, the part of the way to the second, and the factor beyond.
+  struct Place {
+    size_t below, above;
+    double part, beyond;
+  };
+  auto find = [](ArrayRef<double> side, double elements) -> Place {
+    if (elements >= side.back())
+      return {side.size() - 1, side.size() - 1, 0, elements / side.back()};
+    auto above =
+        static_cast<size_t>(llvm::lower_bound(side, elements) - side.begin());
+    if (above == 0)
+      return {0, 0, 0, 1};
+    return {above - 1, above,
+            std::log(elements / side[above - 1]) /
+                std::log(side[above] / side[above - 1]),
+            1};
+  };
+  const Place row = find(sides[0], rows), column = find(sides[1], columns),
+              term = find(sides[2], terms);
+  auto at = [&](size_t row, size_t column) {
+    const double *first =
+        &seconds[(row * sides[1].size() + column) * sides[2].size()];
+    return (1 - term.part) * std::log(first[term.below]) +
+           term.part * std::log(first[term.above]);
+  };
+  auto ofRow = [&](size_t row) {
+    return (1 - column.part) * at(row, column.below) +
+           column.part * at(row, column.above);
+  };
+  return std::exp((1 - row.part) * ofRow(row.below) +
+                  row.part * ofRow(row.above)) *
+         row.beyond * column.beyond * term.beyond;
 }
 
 double ComputerRates::getExchangeSeconds(double exchanged,
@@ -146,8 +172,8 @@ double ComputerRates::getFactorSeconds(double bytes, double distance) const {
   if (factors.empty())
     return 0;
   return bytes *
-         std::max(0.0, interpolate(factors, distance) + getSecondsPerByte(1) -
-                           getSecondsPerByte(distance));
+         std::max(0.0, shardc::getSecondsPerByte(factors, distance) +
+                           getSecondsPerByte(1) - getSecondsPerByte(distance));
 }
 
 double ComputerRates::getMultiplyAdds(double rows, double columns, double terms,

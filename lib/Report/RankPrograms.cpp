@@ -216,7 +216,7 @@ double shardc::estimateSeconds(ArrayRef<func::FuncOp> ranks,
       seconds += estimateTime(rank, machine).getSeconds();
     return seconds;
   }
-  double seconds = RankSimulator(ranks, machine).run();
+  double seconds = machine.stepSeconds + RankSimulator(ranks, machine).run();
   // Messages that delay each other delay the step as well.
   auto module = ranks.front()->getParentOfType<ModuleOp>();
   if (!module->hasAttr(trainingAttrName))

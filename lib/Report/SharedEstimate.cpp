@@ -2,6 +2,8 @@
 
 #include "SharedEstimate.h"
 
+#include "ReuseDistances.h"
+
 #include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Analysis/KernelNest.h"
 #include "shardc/Analysis/LayoutAttributes.h"
@@ -16,7 +18,7 @@
 using namespace mlir;
 using namespace shardc;
 
-static double getBytes(Value value) {
+double shardc::getBytes(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   return static_cast<double>(type.getNumElements() *
                              getElementBytes(type.getElementType()));
@@ -45,15 +47,13 @@ class SharedProgram {
 public:
   SharedProgram(func::FuncOp function, const Machine &machine)
       : machine(machine), computer(*machine.computer),
-        mesh(getMeshAxes(*getMesh(function->getParentOfType<ModuleOp>()))) {
+        mesh(getMeshAxes(*getMesh(function->getParentOfType<ModuleOp>()))),
+        memory(function) {
     for (BlockArgument argument : function.getArguments()) {
       auto sharding = function.getArgAttrOfType<ShardingAttr>(
           argument.getArgNumber(), shardingAttrName);
       for (int64_t dim = 0; sharding && dim < sharding.getRank(); ++dim)
         varies[argument] |= getSet(sharding.getAxes(dim));
-      if (auto offset = function.getArgAttrOfType<IntegerAttr>(
-              argument.getArgNumber(), offsetAttrName))
-        places[argument] = offset.getInt();
     }
     Block &body = function.getBody().front();
     isPipeline = llvm::any_of(getBlocks(function), [](Block *block) {
@@ -62,7 +62,6 @@ public:
     });
     // In the step before, everything has been accessed.
     runBlock(body, 1);
-    footprint = std::max(1.0, footprint);
     estimate = {};
     spanOf.clear();
     runBlock(body, 1);
@@ -96,38 +95,14 @@ private:
     return copies;
   }
 
-  Value getRoot(Value value) const {
-    for (auto it = aliases.find(value); it != aliases.end();
-         it = aliases.find(value))
-      value = it->second;
-    return value;
-  }
-  AxisSet getVaries(Value value) const { return varies.lookup(getRoot(value)); }
-
-  /// Its offset in the arena, or else a negative number of its own.
-  int64_t getPlace(Value root) {
-    auto place = places.find(root);
-    return place != places.end()
-               ? place->second
-               : -1 - static_cast<int64_t>(
-                          numbers.try_emplace(root, numbers.size())
-                              .first->second);
+  AxisSet getVaries(Value value) const {
+    return varies.lookup(memory.getRoot(value));
   }
 
   /// The seconds of an access to `bytes` of `value`, by the bytes that have
   /// been accessed since the last one.
   double access(Value value, double bytes) {
-    return bytes * computer.getSecondsPerByte(getDistance(value, bytes));
-  }
-  /// Accesses `bytes` of `value`.
-  double getDistance(Value value, double bytes) {
-    Place &place = accesses[getPlace(getRoot(value))];
-    accessed += bytes;
-    footprint += std::max(0.0, bytes - place.bytes);
-    place.bytes = std::max(place.bytes, bytes);
-    double distance = std::min(accessed - place.last, footprint);
-    place.last = accessed;
-    return distance;
+    return bytes * computer.getSecondsPerByte(memory.access(value, bytes));
   }
   double accessAll(Value value) {
     return access(value, getBytes(value) * getCopies(getVaries(value)));
@@ -208,31 +183,15 @@ private:
   }
 
   void runOp(Operation *op, int64_t runs) {
-    if (auto offsets = op->getAttrOfType<DenseI64ArrayAttr>(offsetsAttrName))
-      for (auto [result, offset] :
-           llvm::zip(op->getResults(), offsets.asArrayRef()))
-        places[result] = offset;
+    memory.place(op);
     if (auto loop = dyn_cast<AccumulateOp>(op))
       return runLoop(loop);
     if (auto start = dyn_cast<CollectiveStartOp>(op)) {
-      Block &body = start.getBody().front();
-      for (auto [argument, operand] :
-           llvm::zip_equal(body.getArguments(), start.getOperands()))
-        aliases[argument] = operand;
       enclosing = op;
       return runOp(start.getCollective(), runs);
     }
-    if (auto wait = dyn_cast<CollectiveWaitOp>(op)) {
-      Block &body = wait.getStart().getBody().front();
-      for (auto [result, yielded] : llvm::zip_equal(
-               wait.getResults(), body.getTerminator()->getOperands()))
-        aliases[result] = yielded;
+    if (isa<CollectiveWaitOp, RowsOp>(op))
       return;
-    }
-    if (auto rows = dyn_cast<RowsOp>(op)) {
-      aliases[rows.getResult()] = rows.getOperand();
-      return;
-    }
     // Between pipeline ranks of one process a message lies in one place. Nobody
     // knows here along which axes the sender's differ.
     if (isa<SendOp>(op))
@@ -255,19 +214,14 @@ private:
 
   void runLoop(AccumulateOp loop) {
     Block &body = loop.getBody().front();
-    for (auto [argument, operand] :
-         llvm::zip(body.getArguments(), loop.getOperands()))
-      aliases[argument] = operand;
-    // The sums so far lie where the results do, and begin at zero.
-    auto loopSums = body.getArguments().drop_front(loop.getOperands().size());
-    for (auto [sum, result] : llvm::zip(loopSums, loop.getResults()))
-      aliases[sum] = result;
+    // They begin at zero.
+    auto sums = body.getArguments().drop_front(loop.getOperands().size());
     for (auto [result, yielded] : llvm::zip_equal(
              loop.getResults(), body.getTerminator()->getOperands()))
       varies[result] |= getVaries(yielded);
     enclosing = loop;
     for (Value result : loop.getResults())
-      if (!loopSums.empty())
+      if (!sums.empty())
         addSpan(0, accessAll(result), 0, 1, 0);
     runBlock(body, 1);
     for (auto [result, yielded] : llvm::zip_equal(
@@ -377,7 +331,7 @@ private:
       // The nearest cache holds it for the GEMMs that follow.
       const bool isKept = factor <= computer.memory.front().bytes;
       if (!isMeasured)
-        rights.push_back({getPlace(getRoot(right)), factor, own,
+        rights.push_back({memory.getPlace(right), factor, own,
                           isKept ? own : std::max(own, reads)});
     });
     const double idle = getIdleFactor(op, results, work * copies / results);
@@ -386,12 +340,12 @@ private:
       exchanged +=
           getExchangedBytes(inner, copies, computer.workers / idle / results);
     });
-    double memory = 0, nearest = 0, local = 0, all = 0, beyond = 0;
+    double seconds = 0, nearest = 0, local = 0, all = 0, beyond = 0;
     // By place of an operand.
     llvm::SmallDenseMap<int64_t, double> distances;
     llvm::SmallDenseSet<int64_t> written;
     for (Value result : op->getResults())
-      written.insert(getPlace(getRoot(result)));
+      written.insert(memory.getPlace(result));
     // `copies` of `value`, accessed `times` times: all but the first time the
     // nearest cache that holds it has it.
     auto add = [&](Value value, double copies, double times, double distance,
@@ -401,7 +355,7 @@ private:
         return isReplaced ? computer.getReplacingSecondsPerByte(distance)
                           : computer.getSecondsPerByte(distance);
       };
-      memory +=
+      seconds +=
           bytes * (copies * getSeconds(distance) +
                    (times - copies) * getSeconds(std::min(distance, bytes)));
       nearest += bytes * times * getSeconds(1);
@@ -412,13 +366,13 @@ private:
     for (Value operand : op->getOperands()) {
       double own = getCopies(getVaries(operand));
       double times = flops > 0 ? std::max(own, reads) : own;
-      double distance = getDistance(operand, getBytes(operand) * times);
-      int64_t place = getPlace(getRoot(operand));
+      double distance = memory.access(operand, getBytes(operand) * times);
+      int64_t place = memory.getPlace(operand);
       distances.try_emplace(place, distance);
       add(operand, own, times, distance, written.contains(place));
     }
     if (flops > 0)
-      beyond = computer.getExchangeSeconds(exchanged, memory / all);
+      beyond = computer.getExchangeSeconds(exchanged, seconds / all);
     for (const Right &right : rights) {
       const double distance = distances.lookup(right.place);
       beyond +=
@@ -429,20 +383,20 @@ private:
     }
     // What replaces an operand goes back to where that came from.
     for (Value result : op->getResults()) {
-      double distance = getDistance(result, getBytes(result) * results);
-      auto replaced = distances.find(getPlace(getRoot(result)));
+      double distance = memory.access(result, getBytes(result) * results);
+      auto replaced = distances.find(memory.getPlace(result));
       if (replaced != distances.end())
         distance = std::max(distance, replaced->second);
       add(result, results, results, distance, replaced != distances.end());
     }
     // The arithmetic of a GEMM hides its accesses to the nearest cache.
     if (flops > 0)
-      memory = std::max(0.0, memory - nearest);
-    memory += beyond;
+      seconds = std::max(0.0, seconds - nearest);
+    seconds += beyond;
     // A rate that has been measured is that of a GEMM with its accesses.
     if (isMeasured)
-      memory = std::max(0.0, memory - compute);
-    addSpan(compute * idle + computer.commandSeconds, memory * idle, 0, runs,
+      seconds = std::max(0.0, seconds - compute);
+    addSpan(compute * idle + computer.commandSeconds, seconds * idle, 0, runs,
             flops, local);
   }
 
@@ -548,7 +502,7 @@ private:
     // Where shards are blocks of columns the GEMM stores as many at once.
     constexpr int64_t columnsOfPanels = 32;
     auto scatter = dyn_cast<ReduceScatterOp>(op);
-    Value sum = getRoot(op->getOperand(number));
+    Value sum = memory.getRoot(op->getOperand(number));
     if (!scatter || isPipeline || !sums.contains(sum))
       return false;
     auto shard = cast<RankedTensorType>(op->getResult(number).getType());
@@ -578,10 +532,10 @@ private:
   /// Whether an op behind `first` up to `last` has a result in the place of
   /// `value`; false before places are planned.
   bool isWritten(Value value, Operation *first, Operation *last) const {
-    auto place = places.find(value);
-    if (place == places.end())
+    std::optional<int64_t> offset = memory.getOffset(value);
+    if (!offset)
       return false;
-    const int64_t begin = place->second;
+    const int64_t begin = *offset;
     const auto end = begin + static_cast<int64_t>(getBytes(value));
     for (Operation *op = first; op != last;) {
       op = op->getNextNode();
@@ -625,7 +579,7 @@ private:
     for (auto [operand, result] :
          llvm::zip_equal(op->getOperands(), op->getResults())) {
       AxisSet in = getVaries(operand), out = in;
-      bool isSummed = sums.contains(getRoot(operand));
+      bool isSummed = sums.contains(memory.getRoot(operand));
       if (isa<AllReduceOp, AllGatherOp>(op))
         out &= ~over;
       else
@@ -637,10 +591,10 @@ private:
       if (isa<AllReduceOp, ReduceScatterOp>(op) && !isSummed)
         read = getBytes(operand) * getCopies(in);
       if (isa<AllReduceOp>(op) && isSummed) {
-        aliases[result] = operand;
+        memory.setAlias(result, operand);
         seconds = std::max(seconds, computer.commandSeconds);
       } else if (isReadInPlace(op, number) || isScatteredInPlace(op, number)) {
-        places[result] = getPlace(getRoot(operand));
+        memory.setPlace(result, memory.getPlace(operand));
       } else {
         seconds += seconds == 0 ? computer.commandSeconds : 0;
         moved += read + written;
@@ -680,21 +634,11 @@ private:
   const Machine &machine;
   const ComputerRates &computer;
   MeshAxes mesh;
-  /// The values that are in the place of others.
-  llvm::DenseMap<Value, Value> aliases;
+  ReuseDistances memory;
   /// The axes along which the devices have different copies of a value.
   llvm::DenseMap<Value, AxisSet> varies;
   /// Results of GEMMs that have been added up over devices.
   llvm::DenseSet<Value> sums;
-  /// Offsets in the arena, as far as they are planned; numbers of others.
-  llvm::DenseMap<Value, int64_t> places;
-  llvm::DenseMap<Value, size_t> numbers;
-  struct Place {
-    /// The bytes accessed until it was accessed last, and its own.
-    double last = 0, bytes = 0;
-  };
-  llvm::DenseMap<int64_t, Place> accesses;
-  double accessed = 0, footprint = 0;
   bool isPipeline = false;
   llvm::DenseMap<Operation *, size_t> spanOf;
   Operation *enclosing = nullptr;

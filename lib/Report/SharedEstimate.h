@@ -17,6 +17,9 @@ namespace shardc {
 /// on: before, nobody knows what the runtime will run.
 bool hasKernels(mlir::func::FuncOp function);
 
+/// The bytes of a tensor.
+double getBytes(mlir::Value value);
+
 /// The estimate for `function`, which has kernels, on `machine`, whose
 /// `computer` has been measured. `machine` has been shared among the devices.
 TimeEstimate estimateSharedTime(mlir::func::FuncOp function,

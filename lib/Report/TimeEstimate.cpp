@@ -2,6 +2,7 @@
 
 #include "shardc/Report/TimeEstimate.h"
 
+#include "ReuseDistances.h"
 #include "SharedEstimate.h"
 
 #include "shardc/Analysis/CollectiveBytes.h"
@@ -79,6 +80,7 @@ OpWork shardc::getArithmetic(Operation *op) {
   if (!isCompute(op))
     return work;
   work.isGemm = isa<DotGeneralOp, GemmOp>(op);
+  work.isLibraryGemm = isa<GemmOp>(op);
   if (work.isGemm) {
     work.flops = getMatmulFlops(op);
     ArrayRef<int64_t> shape = getTensor(op->getResult(0)).getShape();
@@ -112,7 +114,17 @@ OpWork shardc::getOpWork(Operation *op, const MemoryTraffic &traffic) {
   return work;
 }
 
+/// The measured times of GEMMs as `work`; null: there are none.
+static const GemmTimes *findTimes(const Machine &machine, const OpWork &work) {
+  if (!work.isLibraryGemm)
+    return nullptr;
+  const GemmTimes &times = machine.getGemmTimes(work.computeType);
+  return times.isEmpty() ? nullptr : &times;
+}
+
 double shardc::getComputeSeconds(const Machine &machine, const OpWork &work) {
+  if (const GemmTimes *times = findTimes(machine, work))
+    return times->getSeconds(work.rows, work.columns, work.terms);
   if (work.isGemm) {
     double seconds =
         work.flops / machine.getMatmulFlopsPerSecond(work.computeType);
@@ -128,14 +140,29 @@ double shardc::getComputeSeconds(const Machine &machine, const OpWork &work) {
   return work.flops / machine.getFlopsPerSecond(computeType);
 }
 
+/// Whether the time of a GEMM is that of one with its accesses, as it was
+/// measured: of both the larger counts.
+static bool hasAccesses(const Machine &machine, const OpWork &work) {
+  return findTimes(machine, work) ||
+         (work.isGemm && work.terms > 0 &&
+          !machine.getShortSides(work.computeType).isEmpty());
+}
+
 double shardc::getMemorySeconds(const Machine &machine, const OpWork &work) {
   double seconds = work.memoryBytes / machine.memoryBytesPerSecond;
-  // A rate that has been measured is that of a GEMM with its accesses: the
-  // larger of both times counts.
-  if (work.isGemm && work.terms > 0 &&
-      !machine.getShortSides(work.computeType).isEmpty())
-    seconds = std::max(0.0, seconds - getComputeSeconds(machine, work));
-  return seconds;
+  return hasAccesses(machine, work)
+             ? std::max(0.0, seconds - getComputeSeconds(machine, work))
+             : seconds;
+}
+
+static bool isCommand(Operation *op) {
+  return isa<KernelOp, GemmOp, ZerosOp>(op);
+}
+
+double shardc::getStartSeconds(const Machine &machine, Operation *op) {
+  return isCommand(op) && !findTimes(machine, getArithmetic(op))
+             ? machine.commandSeconds
+             : 0;
 }
 
 OpSeconds shardc::getOpSeconds(const Machine &machine, Operation *op,
@@ -207,9 +234,9 @@ double shardc::getSerialSeconds(const Machine &machine, Operation *op,
   double seconds = 0;
   op->walk([&](Operation *inner) {
     OpWork work = getOpWork(inner, traffic);
-    seconds += getComputeSeconds(machine, work) +
-               getMemorySeconds(machine, work) +
-               getCollectiveSeconds(machine, inner);
+    seconds +=
+        getStartSeconds(machine, inner) + getComputeSeconds(machine, work) +
+        getMemorySeconds(machine, work) + getCollectiveSeconds(machine, inner);
   });
   return seconds;
 }
@@ -222,6 +249,15 @@ class Timeline {
 public:
   Timeline(func::FuncOp function, const Machine &machine)
       : traffic(function), machine(machine) {
+    if (machine.hasCommandTimes() && hasKernels(function)) {
+      distances.emplace(function);
+      // In the step before, everything has been accessed.
+      run(function.getBody().front(), 0);
+      estimate = {};
+      ready.clear();
+      linksFree = 0;
+      estimate.computeSeconds = computeFree = machine.stepSeconds;
+    }
     run(function.getBody().front(), 0);
     estimate.overlappedSeconds = std::max(computeFree, linksFree);
   }
@@ -237,14 +273,18 @@ private:
       double start = begin;
       for (Value operand : op.getOperands())
         start = std::max(start, ready.lookup(operand));
+      const bool isWhole = distances && isCommand(&op);
+      if (distances)
+        distances->place(&op);
       // The body of a kernel, or of another op that only encloses ops.
-      for (Region &region : op.getRegions())
-        for (Block &body : region) {
-          run(body, start);
-          for (Value yielded : body.getTerminator()->getOperands())
-            start = std::max(start, ready.lookup(yielded));
-        }
-      double end = op.getNumRegions() ? start : runOp(&op, start);
+      if (!isWhole)
+        for (Region &region : op.getRegions())
+          for (Block &body : region) {
+            run(body, start);
+            for (Value yielded : body.getTerminator()->getOperands())
+              start = std::max(start, ready.lookup(yielded));
+          }
+      double end = op.getNumRegions() && !isWhole ? start : runOp(&op, start);
       for (Value result : op.getResults())
         ready[result] = end;
     }
@@ -252,15 +292,28 @@ private:
 
   /// Adds the time of `op` and returns when it ends.
   double runOp(Operation *op, double start) {
-    OpWork work = getOpWork(op, traffic);
+    OpWork work;
+    double compute = 0, memory = 0;
+    if (distances && isCommand(op)) {
+      priceCommand(op, work, compute, memory);
+    } else {
+      work = getOpWork(op, traffic);
+      compute = getComputeSeconds(machine, work);
+      memory = getMemorySeconds(machine, work);
+      if (distances && getCollectiveCost(op))
+        for (ValueRange values :
+             {ValueRange(op->getOperands()), ValueRange(op->getResults())})
+          for (Value value : values)
+            distances->access(value, getBytes(value));
+    }
     int64_t runs = getNumRuns(op);
-    double compute = runs * getComputeSeconds(machine, work);
-    double memory = runs * getMemorySeconds(machine, work);
+    compute *= runs;
+    memory *= runs;
     double communication = runs * getCollectiveSeconds(machine, op);
     estimate.computeSeconds += compute;
     estimate.memorySeconds += memory;
     estimate.communicationSeconds += communication;
-    double seconds = compute + memory + communication;
+    const double seconds = compute + memory + communication;
     // An op that takes no time waits for no queue.
     if (seconds == 0)
       return start;
@@ -279,6 +332,43 @@ private:
     return end;
   }
 
+  /// The time of a command, with its start, and of its accesses by what has
+  /// been accessed since. `work`: that of all its GEMMs, and its bytes.
+  void priceCommand(Operation *op, OpWork &work, double &compute,
+                    double &memory) {
+    compute = getStartSeconds(machine, op);
+    bool hasMeasured = false;
+    op->walk([&](Operation *inner) {
+      OpWork own = getArithmetic(inner);
+      compute += getComputeSeconds(machine, own);
+      hasMeasured |= hasAccesses(machine, own);
+      if (own.isGemm) {
+        work.isGemm = true;
+        work.flops += own.flops;
+      }
+    });
+    // By place of an operand.
+    llvm::SmallDenseMap<int64_t, double> ofOperands;
+    auto add = [&](Value value, double distance) {
+      const double bytes = getBytes(value);
+      work.memoryBytes += bytes;
+      memory += machine.memory.empty()
+                    ? bytes / machine.memoryBytesPerSecond
+                    : bytes * getSecondsPerByte(machine.memory, distance);
+    };
+    for (Value operand : op->getOperands()) {
+      double distance = distances->access(operand, getBytes(operand));
+      ofOperands.try_emplace(distances->getPlace(operand), distance);
+      add(operand, distance);
+    }
+    // What replaces an operand goes back to where that came from.
+    for (Value result : op->getResults())
+      add(result, std::max(distances->access(result, getBytes(result)),
+                           ofOperands.lookup(distances->getPlace(result))));
+    if (hasMeasured)
+      memory = std::max(0.0, memory - compute);
+  }
+
   /// Adds an op of `enclosing` that ends at `end` to its span.
   void addSpan(double end, double seconds, bool communicates, int64_t runs,
                const OpWork &work) {
@@ -293,6 +383,8 @@ private:
 
   MemoryTraffic traffic;
   const Machine &machine;
+  /// If the commands are priced as a whole.
+  std::optional<ReuseDistances> distances;
   /// The time at which each value is complete, and each queue free again.
   llvm::DenseMap<Value, double> ready;
   double computeFree = 0, linksFree = 0;

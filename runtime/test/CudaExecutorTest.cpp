@@ -65,6 +65,42 @@ TEST_F(CudaExecutorTest, MeasuresAGpu) {
             absl::StatusCode::kUnavailable);
 }
 
+TEST_F(CudaExecutorTest, MeasuresTimesOfCommands) {
+  fake->isIdle = true;
+  auto times = cuda::measureTimes(options, {16, 48});
+  ASSERT_TRUE(times.ok()) << times.status();
+  EXPECT_GE(times->commandSeconds, 0);
+  EXPECT_GE(times->stepSeconds, 0);
+  ASSERT_GT(times->memory.size(), 1u);
+  double before = HUGE_VAL;
+  for (auto [distance, rate] : times->memory) {
+    EXPECT_GT(rate, 0);
+    EXPECT_LE(rate, before) << distance;
+    before = rate;
+  }
+  ASSERT_EQ(times->gemms.size(), 3u * 8);
+  for (const cuda::GemmTime &gemm : times->gemms)
+    EXPECT_GT(gemm.seconds, 0);
+  EXPECT_STREQ(times->gemms[8].type, "tf32");
+  EXPECT_EQ(times->gemms[9].terms, 48);
+  // Rows of the result are the library's columns. Outside of the capture once.
+  EXPECT_EQ(std::count(fake->details.begin(), fake->details.end(),
+                       "cublasLtMatmul(48 x 16)"),
+            3 * 2 * (1 + 16));
+  for (const char *call : {"cuGraphInstantiateWithFlags", "cublasLtMatmul"}) {
+    fake->calls.clear();
+    fake->details.clear();
+    fake->failAt = 0;
+    ASSERT_TRUE(cuda::measureTimes(options, {16}).ok());
+    const auto place = std::find(fake->calls.begin(), fake->calls.end(), call);
+    ASSERT_NE(place, fake->calls.end()) << call;
+    fake->failAt = place - fake->calls.begin() + 1;
+    fake->calls.clear();
+    fake->details.clear();
+    EXPECT_FALSE(cuda::measureTimes(options, {16}).ok()) << call;
+  }
+}
+
 TEST_F(CudaExecutorTest, AStepIsOneGraphLaunch) {
   auto executor = create(makeGpuPlan(4));
   ASSERT_TRUE(executor.ok()) << executor.status();

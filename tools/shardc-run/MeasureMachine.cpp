@@ -1,8 +1,8 @@
 //===- MeasureMachine.cpp - This computer as a machine file ---------------===//
 //
 // Of virtual devices see MeasureComputer.cpp, of several processes
-// MeasureProcesses.cpp. With --device=cuda the rates of a GPU: GEMMs and
-// copies, each the best of several runs.
+// MeasureProcesses.cpp. With --device=cuda the rates and times of a GPU: GEMMs,
+// copies and the starts of commands, each the best of several runs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,6 +40,11 @@ static absl::StatusOr<Json> measureOneGpu(const Arguments &arguments) {
   absl::StatusOr<cuda::GpuRates> rates = cuda::measureGpu(options);
   if (!rates.ok())
     return rates.status();
+  // Powers of four from less than a tile to what fills a GPU.
+  constexpr int64_t sides[] = {16, 64, 256, 1024, 4096};
+  absl::StatusOr<cuda::GpuTimes> times = cuda::measureTimes(options, sides);
+  if (!times.ok())
+    return times.status();
   const char *link = linkOf(rates->name);
   Json json;
   json["name"] = rates->name;
@@ -51,7 +56,15 @@ static absl::StatusOr<Json> measureOneGpu(const Arguments &arguments) {
                                         {"tf32", rounded(rates->tf32)},
                                         {"bf16", rounded(rates->bf16)}};
   json["device"]["memory_bytes"] = rounded(double(rates->memoryBytes));
-  json["device"]["memory_bytes_per_second"] = rounded(rates->memory);
+  for (auto [distance, rate] : times->memory)
+    json["device"]["memory_bytes_per_second"][std::to_string(distance)] =
+        rounded(rate);
+  json["step_seconds"] = rounded(times->stepSeconds);
+  json["command_seconds"] = rounded(times->commandSeconds);
+  for (const cuda::GemmTime &gemm : times->gemms)
+    json["gemm_seconds"][gemm.type][std::to_string(gemm.rows)]
+        [std::to_string(gemm.columns)][std::to_string(gemm.terms)] =
+            rounded(gemm.seconds);
   json["default_link"] = link;
   return json;
 }
@@ -98,8 +111,10 @@ int shardc::run::measureMachine(const Arguments &arguments,
     if (flops.contains(type))
       std::cout << absl::StrFormat(" of %s %.3g GFLOP/s,", type,
                                    inGiga(flops[type]));
-  std::cout << absl::StrFormat(" memory %.3g GB/s",
-                               inGiga(device["memory_bytes_per_second"]));
+  // By distance, the largest last.
+  const Json &memory = device["memory_bytes_per_second"];
+  std::cout << absl::StrFormat(
+      " memory %.3g GB/s", inGiga(memory.is_object() ? memory.back() : memory));
   if ((*json)["default_link"].is_object())
     std::cout << absl::StrFormat(
         ", collectives %.3g GB/s",

@@ -13,6 +13,7 @@
 #include "shardc/CostModel/WireBytes.h"
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
@@ -82,6 +83,32 @@ struct ShortSides {
   double getSlowdown(double rows, double columns, double terms) const;
 };
 
+/// The rate of memory where `bytes` others are accessed before the same are
+/// again.
+struct MemoryRate {
+  double bytes = 0, bytesPerSecond = 0;
+};
+
+/// The seconds of an access to a byte after `distance` bytes: in between those
+/// of `rates`, at least one by ascending bytes, linear in the logarithm of the
+/// distance.
+double getSecondsPerByte(llvm::ArrayRef<MemoryRate> rates, double distance);
+
+/// The times of GEMMs of one type, from the start of the command to that of the
+/// next, as they were measured with all combinations of some sides.
+struct GemmTimes {
+  /// Elements of rows, columns and terms, ascending.
+  std::array<std::vector<double>, 3> sides;
+  /// Seconds, those of consecutive terms next to each other.
+  std::vector<double> seconds;
+
+  bool isEmpty() const { return seconds.empty(); }
+  /// The seconds of a GEMM of `rows` by `columns` sums of `terms` products:
+  /// between measured sides linear in the logarithms of both, below the least
+  /// side its time, and above the largest in proportion to the elements.
+  double getSeconds(double rows, double columns, double terms) const;
+};
+
 /// What a computer attains on the work of all virtual devices together, as
 /// `shardc-run --measure-machine` finds out.
 struct ComputerRates {
@@ -101,18 +128,13 @@ struct ComputerRates {
   /// What another worker has written, and has in its cache, is read so much
   /// later than one's own; 0: no later.
   double exchangeSecondsPerByte = 0;
-  /// The rate of memory where `bytes` others are accessed before the same are
-  /// again.
-  struct Memory {
-    double bytes = 0, bytesPerSecond = 0;
-  };
   /// By ascending bytes; at least one.
-  std::vector<Memory> memory;
+  std::vector<MemoryRate> memory;
   /// The same of what is read and replaced, both counted; empty: as `memory`.
-  std::vector<Memory> replacing;
+  std::vector<MemoryRate> replacing;
   /// A GEMM takes so much longer for its right factor: its arithmetic does not
   /// hide all of the first access. Empty: it does.
-  std::vector<Memory> factors;
+  std::vector<MemoryRate> factors;
   /// By CollectiveKind: bytes that all devices read and write together,
   /// ascending, and the seconds of a collective whose workers have its operands
   /// in their caches. Empty: not measured.
@@ -124,11 +146,15 @@ struct ComputerRates {
   /// them; 0: not measured.
   double getLeastSeconds(CollectiveKind kind, double bytes) const;
 
-  /// The seconds of an access to a byte after `distance` bytes: in between
-  /// those of `memory`, linear in the logarithm of the distance.
-  double getSecondsPerByte(double distance) const;
+  /// The seconds of an access to a byte after `distance` bytes.
+  double getSecondsPerByte(double distance) const {
+    return shardc::getSecondsPerByte(memory, distance);
+  }
   /// The same where what is read is replaced.
-  double getReplacingSecondsPerByte(double distance) const;
+  double getReplacingSecondsPerByte(double distance) const {
+    return shardc::getSecondsPerByte(replacing.empty() ? memory : replacing,
+                                     distance);
+  }
   /// What `exchanged` bytes, read from the caches of other workers, take beyond
   /// an access that takes `secondsPerByte`: further away than these caches
   /// nothing, for there it does not matter who has written.
@@ -186,6 +212,14 @@ struct Machine {
   double overlap = 1;
   /// By ComputeType; empty: GEMMs take the time of their FLOPs.
   ShortSides shortSides[numComputeTypes];
+  /// The same, as times; not of a shared machine.
+  GemmTimes gemmTimes[numComputeTypes];
+  /// By ascending distance, of a machine that is not shared; empty: the rate is
+  /// `memoryBytesPerSecond` after any.
+  std::vector<MemoryRate> memory;
+  /// From one command to the next, and what a step takes besides its commands;
+  /// not of a shared machine.
+  double commandSeconds = 0, stepSeconds = 0;
 
   double getFlopsPerSecond(ComputeType computeType) const {
     return flopsPerSecond[static_cast<unsigned>(computeType)];
@@ -199,6 +233,16 @@ struct Machine {
   const ShortSides &getShortSides(ComputeType computeType) const {
     return shortSides[static_cast<unsigned>(
         computeType == ComputeType::F32 ? f32MatmulType : computeType)];
+  }
+  const GemmTimes &getGemmTimes(ComputeType computeType) const {
+    return gemmTimes[static_cast<unsigned>(
+        computeType == ComputeType::F32 ? f32MatmulType : computeType)];
+  }
+  /// Whether the starts of commands, or the places of what they access, count.
+  bool hasCommandTimes() const {
+    return commandSeconds > 0 || stepSeconds > 0 || !memory.empty() ||
+           llvm::any_of(gemmTimes,
+                        [](const GemmTimes &one) { return !one.isEmpty(); });
   }
   const Link &getLink(llvm::StringRef axis) const;
   /// What has been measured of `kind` in groups along `axes`, outermost first:

@@ -73,6 +73,8 @@ struct OpWork {
   /// Of a GEMM: the rows and columns of its result, those of a batch together,
   /// and the products that an element adds up. 0: any.
   double rows = 0, columns = 0, terms = 0;
+  /// Whether the library computes it, as a command of its own.
+  bool isLibraryGemm = false;
   /// Operands that it loads and results that it stores.
   double memoryBytes = 0;
 };
@@ -85,7 +87,8 @@ OpWork getOpWork(mlir::Operation *op, const MemoryTraffic &traffic);
 OpWork getArithmetic(mlir::Operation *op);
 
 /// The arithmetic of `work` alone; of a GEMM with sides, and the machine's
-/// rates for short ones, as much longer.
+/// rates for short ones, as much longer. A GEMM of the library whose times have
+/// been measured takes these, its start included.
 double getComputeSeconds(const Machine &machine, const OpWork &work);
 /// The memory that `work` moves.
 double getMemorySeconds(const Machine &machine, const OpWork &work);
@@ -132,14 +135,19 @@ struct TimeEstimate {
 /// Seconds of the collective `op`; 0 if it is none.
 double getCollectiveSeconds(const Machine &machine, mlir::Operation *op);
 
+/// Seconds that `op` takes to start if it is a command of a plan whose time has
+/// not been measured with its start; 0 otherwise.
+double getStartSeconds(const Machine &machine, mlir::Operation *op);
+
 /// Seconds of one run of `op`, with the ops that it encloses, one after the
-/// other: arithmetic, memory and communication.
+/// other: starts, arithmetic, memory and communication.
 double getSerialSeconds(const Machine &machine, mlir::Operation *op,
                         const MemoryTraffic &traffic);
 
 /// The estimate for `function`, a local program, at any phase from `partition`
 /// on. Where virtual devices share a computer that has been measured, from
-/// `kernels` on it is that of the work which the runtime does for all of them.
+/// `kernels` on it is that of the work which the runtime does for all of them;
+/// on other machines whose commands have been measured, that of the commands.
 TimeEstimate estimateTime(mlir::func::FuncOp function, const Machine &machine);
 
 } // namespace shardc

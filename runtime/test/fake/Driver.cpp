@@ -37,6 +37,8 @@ Fake &shardc::rt::test::state() {
       initial.kernelLibrary = path;
     if (const char *gpus = std::getenv("SHARDC_FAKE_GPUS"))
       initial.gpus = std::atoi(gpus);
+    if (const char *idle = std::getenv("SHARDC_FAKE_IDLE"))
+      initial.isIdle = std::atoi(idle) != 0;
     if (const char *bytes = std::getenv("SHARDC_FAKE_MEMORY"))
       initial.memoryBytes = std::strtoull(bytes, nullptr, 10);
     return initial;

@@ -117,8 +117,10 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes,
     return injected;
   if (!isDevice(to, bytes) || !isDevice(from, bytes))
     return invalid;
-  return addWork(stream,
-                 [=] { std::memcpy(pointer(to), pointer(from), bytes); });
+  return addWork(stream, [=] {
+    if (!state().isIdle)
+      std::memcpy(pointer(to), pointer(from), bytes);
+  });
 }
 
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream) {

@@ -5,6 +5,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
+#include <cmath>
+
 using namespace shardc;
 using llvm::StringRef;
 using testing::HasSubstr;
@@ -393,6 +395,120 @@ TEST(MachineFile, ComputersHaveAllTheirRates) {
                     "25e9}",
                     "{}"),
        "m.json: computer.memory_bytes_per_second: expected at least one rate"},
+  };
+  for (const auto &[json, expected] : cases)
+    EXPECT_THAT(getError(json), HasSubstr(expected)) << json;
+}
+
+/// Two types, of rows, columns and terms; all but the last dimension in the
+/// other order.
+static constexpr const char *times = R"("gemm_seconds": {
+    "tf32": {"64": {"8": {"16": 2, "64": 8}, "2": {"16": 1, "64": 4}},
+             "16": {"8": {"16": 1, "64": 2}, "2": {"16": 1, "64": 1}}},
+    "bf16": {"16": {"16": {"16": 3}}}
+  }, )";
+
+TEST(MachineFile, ReadsTimesOfCommands) {
+  Machine machine =
+      parse(replaced("\"name\"", "\"command_seconds\": 2e-6, \"step_seconds\": "
+                                 "5e-6, \"name\""));
+  EXPECT_EQ(machine.commandSeconds, 2e-6);
+  EXPECT_EQ(machine.stepSeconds, 5e-6);
+  EXPECT_TRUE(machine.hasCommandTimes());
+  EXPECT_FALSE(parse(example).hasCommandTimes());
+  machine = parse(R"({"device": "h200", "command_seconds": 3e-6})");
+  EXPECT_EQ(machine.commandSeconds, 3e-6);
+  EXPECT_EQ(machine.memoryBytesPerSecond, 4800e9);
+}
+
+TEST(MachineFile, DevicesHaveRatesByReuseDistance) {
+  Machine machine = parse(
+      replaced("\"memory_bytes_per_second\": 2e12",
+               "\"memory_bytes_per_second\": {\"1024\": 1e12, \"64\": 4e12}"));
+  ASSERT_EQ(machine.memory.size(), 2u);
+  EXPECT_EQ(machine.memoryBytesPerSecond, 1e12);
+  EXPECT_TRUE(machine.hasCommandTimes());
+  EXPECT_DOUBLE_EQ(getSecondsPerByte(machine.memory, 1), 1 / 4e12);
+  EXPECT_DOUBLE_EQ(getSecondsPerByte(machine.memory, 256), 0.625e-12);
+  EXPECT_DOUBLE_EQ(getSecondsPerByte(machine.memory, 1e9), 1 / 1e12);
+}
+
+TEST(MachineFile, GemmsTakeMeasuredTimes) {
+  Machine machine =
+      parse(replaced("\"name\"", times + std::string("\"name\"")));
+  // GEMMs of f32 compute in TF32.
+  const GemmTimes &tf32 = machine.getGemmTimes(ComputeType::F32);
+  EXPECT_DOUBLE_EQ(tf32.getSeconds(16, 2, 16), 1);
+  EXPECT_DOUBLE_EQ(tf32.getSeconds(64, 8, 64), 8);
+  EXPECT_DOUBLE_EQ(tf32.getSeconds(16, 8, 64), 2);
+  EXPECT_DOUBLE_EQ(tf32.getSeconds(64, 2, 64), 4);
+  // In the middle of two in logarithms, of one side or of all: the mean of the
+  // eight exponents of 2.
+  EXPECT_DOUBLE_EQ(tf32.getSeconds(64, 8, 32), 4);
+  EXPECT_DOUBLE_EQ(tf32.getSeconds(32, 4, 32), std::exp2(7 / 8.0));
+  // Below and above.
+  EXPECT_DOUBLE_EQ(tf32.getSeconds(1, 1, 1), 1);
+  EXPECT_DOUBLE_EQ(tf32.getSeconds(128, 80, 640), 8 * 2 * 10 * 10);
+  EXPECT_DOUBLE_EQ(
+      machine.getGemmTimes(ComputeType::BF16).getSeconds(8, 32, 16), 6);
+  EXPECT_TRUE(machine.getGemmTimes(ComputeType::F64).isEmpty());
+}
+
+TEST(MachineFile, SaysWhatIsWrongWithTimesOfCommands) {
+  auto with = [](const std::string &keys) {
+    return replaced("\"name\"", keys + ", \"name\"");
+  };
+  auto shared = [](const std::string &keys) {
+    return "{\"device\": \"cpu\", " + keys + "}";
+  };
+  const std::pair<std::string, const char *> cases[] = {
+      {with("\"command_seconds\": -1"),
+       "m.json: command_seconds: expected a number from 0 to 1e+06, found -1"},
+      {with("\"step_seconds\": \"short\""),
+       "m.json: step_seconds: expected a number from 0 to 1e+06, found "
+       "\"short\""},
+      {with("\"comand_seconds\": 1"),
+       "m.json: comand_seconds: unknown key; did you mean 'command_seconds'?"},
+      {shared("\"command_seconds\": 1"),
+       "m.json: command_seconds: expected none: 'computer' has that of devices "
+       "that share one"},
+      {shared("\"gemm_seconds\": {}"), "m.json: gemm_seconds: expected none"},
+      {with("\"gemm_seconds\": 7"),
+       "m.json: gemm_seconds: expected an object, found 7"},
+      {with("\"gemm_seconds\": {}, \"gemms\": {\"bf16\": {\"rows\": {\"8\": "
+            "1e12}}}"),
+       "m.json: gemm_seconds: expected either these or 'gemms'"},
+      {with("\"gemm_seconds\": {\"f16\": {}}"),
+       "m.json: gemm_seconds.f16: unknown key; did you mean 'bf16'?"},
+      {with("\"gemm_seconds\": {\"bf16\": {}}"),
+       "m.json: gemm_seconds.bf16: expected at least one number of elements"},
+      {with("\"gemm_seconds\": {\"bf16\": {\"8\": {\"8\": {}}}}"),
+       "m.json: gemm_seconds.bf16.8.8: expected at least one number of "
+       "elements"},
+      {with("\"gemm_seconds\": {\"bf16\": {\"8\": {\"8 columns\": {}}}}"),
+       "m.json: gemm_seconds.bf16.8: expected numbers of elements as keys, "
+       "found '8 columns'"},
+      {with("\"gemm_seconds\": {\"bf16\": {\"8\": {\"8\": {\"8\": 0}}}}"),
+       "m.json: gemm_seconds.bf16.8.8.8: expected a number from 1e-12 to "
+       "1e+06, found 0"},
+      {with("\"gemm_seconds\": {\"bf16\": {\"8\": {\"8\": {\"8\": 1}, "
+            "\"08\": {\"8\": 1}}}}"),
+       "m.json: gemm_seconds.bf16.8: expected each number of elements once"},
+      {with("\"gemm_seconds\": {\"bf16\": {\"8\": {\"8\": {\"8\": 1}, "
+            "\"16\": {\"16\": 1}}}}"),
+       "m.json: gemm_seconds.bf16.8.16: expected the same numbers of elements "
+       "as for the other sides before"},
+      {replaced("\"memory_bytes_per_second\": 2e12",
+                "\"memory_bytes_per_second\": {}"),
+       "m.json: device.memory_bytes_per_second: expected at least one rate"},
+      {replaced("\"memory_bytes_per_second\": 2e12",
+                "\"memory_bytes_per_second\": {\"8\": 0}"),
+       "m.json: device.memory_bytes_per_second.8: expected a number from 1 to "
+       "1e+24, found 0"},
+      {replaced("\"memory_bytes_per_second\": 2e12\n  }",
+                "\"memory_bytes_per_second\": {\"8\": 1e12}}, \"shared\": "
+                "true"),
+       "m.json: device.memory_bytes_per_second: expected a number"},
   };
   for (const auto &[json, expected] : cases)
     EXPECT_THAT(getError(json), HasSubstr(expected)) << json;

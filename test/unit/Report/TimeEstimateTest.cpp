@@ -268,6 +268,82 @@ static std::string withSharding(const std::string &sharding) {
 })";
 }
 
+static constexpr const char *update = R"(
+func.func @f(%x: tensor<4x8xf32> {shardc.offset = 0 : i64},
+             %y: tensor<4x8xf32> {shardc.offset = 128 : i64}) -> tensor<4x8xf32> {
+  %0 = shardc.kernel(%y, %x) {shardc.offsets = array<i64: 0>} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32> {
+  ^bb0(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>):
+    %1 = shardc.add %a, %b : tensor<4x8xf32>
+    shardc.yield %1 : tensor<4x8xf32>
+  }
+  return %0 : tensor<4x8xf32>
+})";
+
+TEST_F(TimeEstimateTest, CommandsTakeTimeToStart) {
+  machine.commandSeconds = 0.25;
+  machine.stepSeconds = 2;
+  TimeEstimate time = estimate(withSharding("[{\"data\"}, {}]"));
+  EXPECT_DOUBLE_EQ(time.computeSeconds, 2 + 0.25 + 32 / 10.0);
+  EXPECT_DOUBLE_EQ(time.memorySeconds, 256 / 100.0);
+  EXPECT_DOUBLE_EQ(time.overlappedSeconds, time.getSeconds());
+  ASSERT_EQ(time.spans.size(), 1u);
+  EXPECT_DOUBLE_EQ(time.spans[0].startSeconds, 2);
+  EXPECT_DOUBLE_EQ(time.spans[0].seconds, 0.25 + 3.2 + 2.56);
+  EXPECT_EQ(time.spans[0].memoryBytes, 256);
+  func::FuncOp function = *modules.back()->getOps<func::FuncOp>().begin();
+  EXPECT_DOUBLE_EQ(getSerialSeconds(machine, function, MemoryTraffic(function)),
+                   0.25 + 3.2 + 2.56);
+  // Nobody knows yet which commands there will be.
+  const double before = estimate(step).getSeconds();
+  machine.commandSeconds = machine.stepSeconds = 0;
+  EXPECT_DOUBLE_EQ(before, estimate(step).getSeconds());
+}
+
+TEST_F(TimeEstimateTest, DevicesHaveCaches) {
+  machine.memory = {{64, 100}, {256, 50}, {1024, 10}};
+  // Two values of 128 bytes, whose reuse distance is 256.
+  EXPECT_DOUBLE_EQ(estimate(withSharding("[{}, {}]")).memorySeconds,
+                   256 / 50.0);
+  // Between two steps' accesses to either value are 256 bytes, between reading
+  // and replacing %x 128.
+  EXPECT_DOUBLE_EQ(estimate(update).memorySeconds, 3 * 128 / 50.0);
+}
+
+TEST_F(TimeEstimateTest, LibraryGemmsTakeMeasuredTimes) {
+  const std::string gemm = R"(
+func.func @f(%x: tensor<4x8xf32>, %w: tensor<8x4xf32>) -> tensor<4x4xf32> {
+  %0 = shardc.gemm %x, %w : tensor<4x8xf32>, tensor<8x4xf32> -> tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
+})";
+  // 256 FLOPs at 1000, and 80 elements.
+  machine.commandSeconds = 0.25;
+  TimeEstimate time = estimate(gemm);
+  EXPECT_DOUBLE_EQ(time.computeSeconds, 0.25 + 0.256);
+  EXPECT_DOUBLE_EQ(time.memorySeconds, 3.2);
+  // With its start and its accesses.
+  GemmTimes &times =
+      machine.gemmTimes[static_cast<unsigned>(machine.f32MatmulType)];
+  times = {{{{4}, {4}, {4}}}, {0.5}};
+  time = estimate(gemm);
+  EXPECT_DOUBLE_EQ(time.computeSeconds, 2 * 0.5);
+  EXPECT_DOUBLE_EQ(time.memorySeconds, 3.2 - 1);
+  times.seconds = {5};
+  EXPECT_EQ(estimate(gemm).memorySeconds, 0);
+  // Not those that are kernels.
+  EXPECT_DOUBLE_EQ(estimate(R"(
+func.func @f(%x: tensor<4x8xf32>, %w: tensor<8x4xf32>) -> tensor<4x4xf32> {
+  %0 = shardc.kernel(%x, %w) : (tensor<4x8xf32>, tensor<8x4xf32>) -> tensor<4x4xf32> {
+  ^bb0(%a: tensor<4x8xf32>, %b: tensor<8x4xf32>):
+    %1 = shardc.dot_general %a, %b contracting = [1] x [0]
+        : tensor<4x8xf32>, tensor<8x4xf32> -> tensor<4x4xf32>
+    shardc.yield %1 : tensor<4x4xf32>
+  }
+  return %0 : tensor<4x4xf32>
+})")
+                       .computeSeconds,
+                   0.25 + 0.256);
+}
+
 TEST_F(SharedTimeTest, CopiesAreComputedOnce) {
   // Two values of 128 bytes, whose reuse distance is 256. One copy is too
   // little for a second worker.
@@ -288,16 +364,6 @@ TEST_F(SharedTimeTest, CopiesAreComputedOnce) {
 TEST_F(SharedTimeTest, ResultsGoBackToWhereTheirOperandsCameFrom) {
   // Between two steps' accesses to either value are 256 bytes, between reading
   // and replacing %x 128. The only copy has one of two workers.
-  const char *update = R"(
-func.func @f(%x: tensor<4x8xf32> {shardc.offset = 0 : i64},
-             %y: tensor<4x8xf32> {shardc.offset = 128 : i64}) -> tensor<4x8xf32> {
-  %0 = shardc.kernel(%y, %x) {shardc.offsets = array<i64: 0>} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32> {
-  ^bb0(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>):
-    %1 = shardc.add %a, %b : tensor<4x8xf32>
-    shardc.yield %1 : tensor<4x8xf32>
-  }
-  return %0 : tensor<4x8xf32>
-})";
   EXPECT_DOUBLE_EQ(estimate(update).memorySeconds, 2 * 3 * 128 / 50.0);
   // Both accesses of what is replaced have a rate of their own.
   machine.computer->replacing = {{256, 80}};

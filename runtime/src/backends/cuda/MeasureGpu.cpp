@@ -5,18 +5,23 @@
 #include "backends/cuda/DeviceMemory.h"
 #include "backends/cuda/Event.h"
 #include "backends/cuda/Gemm.h"
+#include "backends/cuda/Graph.h"
 #include "backends/cuda/PinnedMemory.h"
+#include "backends/cuda/ReduceKernels.h"
 #include "backends/cuda/TimeIssued.h"
 
 #include <algorithm>
+#include <limits>
 #include <random>
 
 using namespace shardc::rt;
 using namespace shardc::rt::cuda;
 
-static constexpr int repeats = 5;
-/// More than any cache holds.
-static constexpr uint64_t copiedBytes = uint64_t(256) << 20;
+static constexpr int repeats = 5, passes = 2;
+/// More than any cache holds, and so little that a copy takes as long as its
+/// start.
+static constexpr uint64_t copiedBytes = uint64_t(256) << 20,
+                          leastCopied = uint64_t(4) << 20;
 
 /// Mean seconds of what `issue` puts on `stream`.
 static absl::StatusOr<double> timeOn(const cuda::Stream &stream, int repeats,
@@ -31,24 +36,75 @@ static absl::StatusOr<double> timeOn(const cuda::Stream &stream, int repeats,
   });
 }
 
+/// The least mean seconds of one of `times` times what `issue` puts on
+/// `stream`, one behind the other in a graph.
+static absl::StatusOr<double>
+timeInGraph(const cuda::Stream &stream, int times, absl::Duration deadline,
+            absl::FunctionRef<absl::Status()> issue) {
+  // Drivers and libraries load code on first use, which no capture may do.
+  if (absl::Status s = issue(); !s.ok())
+    return s;
+  const cuda::Stream *captured = &stream;
+  absl::StatusOr<std::vector<Graph>> graphs =
+      Graph::capture({&captured, 1}, [&]() -> absl::Status {
+        for (int i = 0; i < times; ++i)
+          if (absl::Status s = issue(); !s.ok())
+            return s;
+        return absl::OkStatus();
+      });
+  if (!graphs.ok())
+    return graphs.status();
+  double least = std::numeric_limits<double>::infinity();
+  for (int pass = 0; pass < passes; ++pass) {
+    absl::StatusOr<double> seconds = timeOn(stream, repeats, deadline, [&] {
+      return graphs->front().launch(stream);
+    });
+    if (!seconds.ok())
+      return seconds.status();
+    least = std::min(least, *seconds / times);
+  }
+  return least;
+}
+
+namespace {
+
+/// Two places in memory, and copies from the one to the other.
+class Copies {
+public:
+  static absl::StatusOr<Copies> allocate(const cuda::Stream &stream,
+                                         uint64_t bytes) {
+    Copies copies;
+    for (DeviceMemory *memory : {&copies.from, &copies.to}) {
+      absl::StatusOr<DeviceMemory> made =
+          DeviceMemory::allocate(stream.context(), bytes, "a copy");
+      if (!made.ok())
+        return made.status();
+      *memory = *std::move(made);
+    }
+    return copies;
+  }
+
+  absl::Status issue(const cuda::Stream &stream, uint64_t bytes) const {
+    const cuda::Context &context = stream.context();
+    return context.check(context.driver().memcpyDtoDAsync(
+                             to.address(), from.address(), bytes, stream.get()),
+                         "cuMemcpyDtoDAsync");
+  }
+
+private:
+  DeviceMemory from, to;
+};
+
+} // namespace
+
 absl::StatusOr<double>
 shardc::rt::cuda::measureCopies(const cuda::Stream &stream, uint64_t bytes,
                                 int repeats, absl::Duration deadline) {
-  const cuda::Context &context = stream.context();
-  absl::StatusOr<DeviceMemory> from =
-      DeviceMemory::allocate(context, bytes, "a copy");
-  if (!from.ok())
-    return from.status();
-  absl::StatusOr<DeviceMemory> to =
-      DeviceMemory::allocate(context, bytes, "a copy");
-  if (!to.ok())
-    return to.status();
-  absl::StatusOr<double> seconds = timeOn(stream, repeats, deadline, [&] {
-    return context.check(context.driver().memcpyDtoDAsync(to->address(),
-                                                          from->address(),
-                                                          bytes, stream.get()),
-                         "cuMemcpyDtoDAsync");
-  });
+  absl::StatusOr<Copies> copies = Copies::allocate(stream, bytes);
+  if (!copies.ok())
+    return copies.status();
+  absl::StatusOr<double> seconds = timeOn(
+      stream, repeats, deadline, [&] { return copies->issue(stream, bytes); });
   if (!seconds.ok())
     return seconds.status();
   return 2 * static_cast<double>(bytes) / *seconds;
@@ -120,86 +176,234 @@ public:
 
 } // namespace
 
-/// FLOP/s of a GEMM.
-static absl::StatusOr<double> measureGemm(const GemmLibrary &library,
-                                          const cuda::Stream &stream,
-                                          const Matrices &matrices, DType dtype,
-                                          Precision precision,
-                                          const CudaOptions &options) {
-  const int64_t size = matrices.size;
+namespace {
+
+/// A type in which the library multiplies.
+struct GemmType {
+  const char *name;
+  DType dtype;
+  Precision precision;
+};
+constexpr GemmType gemmTypes[] = {{"f32", DType::F32, Precision::Highest},
+                                  {"tf32", DType::F32, Precision::TF32},
+                                  {"bf16", DType::BF16, Precision::Highest}};
+
+/// A GPU that is measured.
+class MeasuredGpu {
+public:
+  static absl::StatusOr<std::unique_ptr<MeasuredGpu>>
+  open(const CudaOptions &options);
+
+  /// Allocates matrices of `size` rows and columns.
+  absl::Status allocateMatrices(int64_t size);
+  absl::Status fillMatrices(DType dtype) {
+    return matrices->fill(*stream, dtype);
+  }
+  /// A GEMM of the allocated matrices, or of a part of them.
+  absl::StatusOr<std::unique_ptr<Gemm>> prepare(const GemmType &type,
+                                                int64_t rows, int64_t columns,
+                                                int64_t terms) const;
+  absl::Status issue(const Gemm &gemm) const {
+    return gemm.issue(matrices->places(), matrices->workspace.address(),
+                      *stream);
+  }
+
+  const CudaOptions &options;
+  std::unique_ptr<Driver> driver;
+  std::unique_ptr<CublasLt> cublasLt;
+  std::unique_ptr<cuda::Context> context;
+  std::unique_ptr<GemmLibrary> library;
+  std::optional<cuda::Stream> stream;
+
+private:
+  explicit MeasuredGpu(const CudaOptions &options) : options(options) {}
+
+  std::optional<Matrices> matrices;
+};
+
+} // namespace
+
+/// Moves a value into `place`, or returns the error.
+template <typename Value, typename Place>
+static absl::Status keep(absl::StatusOr<Value> value, Place &place) {
+  if (value.ok())
+    place = *std::move(value);
+  return value.status();
+}
+
+absl::StatusOr<std::unique_ptr<MeasuredGpu>>
+MeasuredGpu::open(const CudaOptions &options) {
+  std::unique_ptr<MeasuredGpu> gpu(new MeasuredGpu(options));
+  if (absl::Status s = keep(Driver::open(options.driverPath), gpu->driver);
+      !s.ok())
+    return s;
+  if (absl::Status s =
+          keep(CublasLt::open(options.cublasLtPath), gpu->cublasLt);
+      !s.ok())
+    return s;
+  if (absl::Status s =
+          keep(cuda::Context::create(*gpu->driver, options.gpu), gpu->context);
+      !s.ok())
+    return s;
+  if (absl::Status s = keep(GemmLibrary::create(*gpu->cublasLt, *gpu->context),
+                            gpu->library);
+      !s.ok())
+    return s;
+  if (absl::Status s = keep(cuda::Stream::create(*gpu->context), gpu->stream);
+      !s.ok())
+    return s;
+  return gpu;
+}
+
+absl::Status MeasuredGpu::allocateMatrices(int64_t size) {
+  return keep(Matrices::allocate(*context, size, options.gemmWorkspaceBytes),
+              matrices);
+}
+
+absl::StatusOr<std::unique_ptr<Gemm>>
+MeasuredGpu::prepare(const GemmType &type, int64_t rows, int64_t columns,
+                     int64_t terms) const {
   GemmCommand command{};
   command.bias = -1;
+  command.columnSums = -1;
   command.batch = 1;
-  command.m = command.n = command.k = size;
-  command.precision = precision;
-  const GemmRequest request{0, &command, {dtype, dtype}, 256};
-  absl::StatusOr<std::unique_ptr<Gemm>> gemm = Gemm::prepare(
-      library, request, matrices.places(), options.gemmWorkspaceBytes, nullptr);
-  if (!gemm.ok())
-    return gemm.status();
-  absl::StatusOr<double> seconds =
-      timeOn(stream, repeats, options.deadline, [&] {
-        return (*gemm)->issue(matrices.places(), matrices.workspace.address(),
-                              stream);
-      });
-  if (!seconds.ok())
-    return seconds.status();
-  return 2.0 * size * size * size / *seconds;
+  command.m = rows;
+  command.n = columns;
+  command.k = terms;
+  command.precision = type.precision;
+  const GemmRequest request{0, &command, {type.dtype, type.dtype}, 256};
+  return Gemm::prepare(*library, request, matrices->places(),
+                       options.gemmWorkspaceBytes, nullptr);
 }
 
 absl::StatusOr<GpuRates>
 shardc::rt::cuda::measureGpu(const CudaOptions &options, int64_t size) {
-  absl::StatusOr<std::unique_ptr<Driver>> driver =
-      Driver::open(options.driverPath);
-  if (!driver.ok())
-    return driver.status();
-  absl::StatusOr<std::unique_ptr<CublasLt>> cublasLt =
-      CublasLt::open(options.cublasLtPath);
-  if (!cublasLt.ok())
-    return cublasLt.status();
-  absl::StatusOr<std::unique_ptr<cuda::Context>> context =
-      cuda::Context::create(**driver, options.gpu);
-  if (!context.ok())
-    return context.status();
-  absl::StatusOr<std::unique_ptr<GemmLibrary>> library =
-      GemmLibrary::create(**cublasLt, **context);
-  if (!library.ok())
-    return library.status();
-  absl::StatusOr<cuda::Stream> stream = cuda::Stream::create(**context);
-  if (!stream.ok())
-    return stream.status();
+  absl::StatusOr<std::unique_ptr<MeasuredGpu>> gpu = MeasuredGpu::open(options);
+  if (!gpu.ok())
+    return gpu.status();
+  const cuda::Stream &stream = *(*gpu)->stream;
   GpuRates rates{};
-  rates.name = (*context)->name();
+  rates.name = (*gpu)->context->name();
   size_t available = 0, total = 0;
-  if (absl::Status s = (*context)->check(
-          (*driver)->memGetInfo(&available, &total), "cuMemGetInfo");
+  if (absl::Status s = (*gpu)->context->check(
+          (*gpu)->driver->memGetInfo(&available, &total), "cuMemGetInfo");
       !s.ok())
     return s;
   rates.memoryBytes = total;
-  absl::StatusOr<double> copies =
-      measureCopies(*stream, copiedBytes, repeats, options.deadline);
-  if (!copies.ok())
-    return copies.status();
-  rates.memory = *copies;
-  absl::StatusOr<Matrices> matrices =
-      Matrices::allocate(**context, size, options.gemmWorkspaceBytes);
-  if (!matrices.ok())
-    return matrices.status();
-  struct {
-    DType dtype;
-    Precision precision;
-    double &rate;
-  } kinds[] = {{DType::F32, Precision::Highest, rates.f32},
-               {DType::F32, Precision::TF32, rates.tf32},
-               {DType::BF16, Precision::Highest, rates.bf16}};
-  for (auto &[dtype, precision, rate] : kinds) {
-    if (absl::Status s = matrices->fill(*stream, dtype); !s.ok())
+  if (absl::Status s =
+          keep(measureCopies(stream, copiedBytes, repeats, options.deadline),
+               rates.memory);
+      !s.ok())
+    return s;
+  if (absl::Status s = (*gpu)->allocateMatrices(size); !s.ok())
+    return s;
+  for (const GemmType &type : gemmTypes) {
+    if (absl::Status s = (*gpu)->fillMatrices(type.dtype); !s.ok())
       return s;
-    absl::StatusOr<double> measured =
-        measureGemm(**library, *stream, *matrices, dtype, precision, options);
-    if (!measured.ok())
-      return measured.status();
-    rate = *measured;
+    absl::StatusOr<std::unique_ptr<Gemm>> gemm =
+        (*gpu)->prepare(type, size, size, size);
+    if (!gemm.ok())
+      return gemm.status();
+    absl::StatusOr<double> seconds =
+        timeOn(stream, repeats, options.deadline,
+               [&] { return (*gpu)->issue(**gemm); });
+    if (!seconds.ok())
+      return seconds.status();
+    const double rate = 2.0 * size * size * size / *seconds;
+    (type.precision == Precision::TF32 ? rates.tf32
+     : type.dtype == DType::BF16       ? rates.bf16
+                                       : rates.f32) = rate;
   }
   return rates;
+}
+
+/// Sets `times.stepSeconds` and `times.commandSeconds`: the runtime's own
+/// kernels add up two vectors of a block's threads.
+static absl::Status measureStarts(const MeasuredGpu &gpu, GpuTimes &times) {
+  constexpr uint64_t elements = 256;
+  constexpr int many = 200;
+  absl::StatusOr<ReduceKernels> kernels = ReduceKernels::load(*gpu.context);
+  if (!kernels.ok())
+    return kernels.status();
+  absl::StatusOr<DeviceMemory> memory = DeviceMemory::allocate(
+      *gpu.context, 2 * elements * sizeof(float), "the operands of a kernel");
+  if (!memory.ok())
+    return memory.status();
+  ReduceParameters parameters{elements, 1, elements, elements, 2, 1, {}};
+  parameters.addresses[0] = memory->address();
+  parameters.addresses[1] = memory->address() + elements * sizeof(float);
+  parameters.addresses[2] = memory->address();
+  auto issue = [&] {
+    return kernels->issue(DType::F32, Reduction::Sum, parameters, *gpu.stream);
+  };
+  absl::StatusOr<double> one =
+      timeInGraph(*gpu.stream, 1, gpu.options.deadline, issue);
+  if (!one.ok())
+    return one.status();
+  absl::StatusOr<double> each =
+      timeInGraph(*gpu.stream, many, gpu.options.deadline, issue);
+  if (!each.ok())
+    return each.status();
+  times.commandSeconds = std::max(0.0, (many * *each - *one) / (many - 1));
+  times.stepSeconds = std::max(0.0, *one - times.commandSeconds);
+  return absl::OkStatus();
+}
+
+/// Sets `times.memory`, behind measureStarts.
+static absl::Status measureMemory(const MeasuredGpu &gpu, GpuTimes &times) {
+  absl::StatusOr<Copies> copies = Copies::allocate(*gpu.stream, copiedBytes);
+  if (!copies.ok())
+    return copies.status();
+  // A longer distance has no higher rate, and it is the largest that counts.
+  double least = 0;
+  for (uint64_t bytes = copiedBytes; bytes >= leastCopied; bytes /= 2) {
+    absl::StatusOr<double> seconds =
+        timeInGraph(*gpu.stream, 8, gpu.options.deadline,
+                    [&] { return copies->issue(*gpu.stream, bytes); });
+    if (!seconds.ok())
+      return seconds.status();
+    const double moving =
+        std::max(*seconds - times.commandSeconds, *seconds / 8);
+    least = std::max(least, 2 * static_cast<double>(bytes) / moving);
+    times.memory[2 * bytes] = least;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<GpuTimes>
+shardc::rt::cuda::measureTimes(const CudaOptions &options,
+                               absl::Span<const int64_t> sides) {
+  absl::StatusOr<std::unique_ptr<MeasuredGpu>> gpu = MeasuredGpu::open(options);
+  if (!gpu.ok())
+    return gpu.status();
+  GpuTimes times{};
+  if (absl::Status s = measureStarts(**gpu, times); !s.ok())
+    return s;
+  if (absl::Status s = measureMemory(**gpu, times); !s.ok())
+    return s;
+  if (absl::Status s = (*gpu)->allocateMatrices(
+          *std::max_element(sides.begin(), sides.end()));
+      !s.ok())
+    return s;
+  for (const GemmType &type : gemmTypes) {
+    if (absl::Status s = (*gpu)->fillMatrices(type.dtype); !s.ok())
+      return s;
+    for (int64_t rows : sides)
+      for (int64_t columns : sides)
+        for (int64_t terms : sides) {
+          absl::StatusOr<std::unique_ptr<Gemm>> gemm =
+              (*gpu)->prepare(type, rows, columns, terms);
+          if (!gemm.ok())
+            return gemm.status();
+          // Of long ones a few are enough.
+          const double flops = 2.0 * rows * columns * terms;
+          absl::StatusOr<double> seconds = timeInGraph(
+              *(*gpu)->stream, flops < 1e9 ? 16 : 2, options.deadline,
+              [&] { return (*gpu)->issue(**gemm); });
+          if (!seconds.ok())
+            return seconds.status();
+          times.gemms.push_back({type.name, rows, columns, terms, *seconds});
+        }
+  }
+  return times;
 }

@@ -6,6 +6,11 @@
 #include "backends/cuda/Stream.h"
 #include "shardc-rt/Cuda.h"
 
+#include "absl/types/span.h"
+
+#include <map>
+#include <vector>
+
 namespace shardc::rt::cuda {
 
 /// Rates of a GPU: FLOP/s of the library's GEMMs of squares by the type in
@@ -23,6 +28,31 @@ struct GpuRates {
 /// library is missing. ResourceExhausted: its memory is in use.
 [[nodiscard]] absl::StatusOr<GpuRates> measureGpu(const CudaOptions &options,
                                                   int64_t size = 8192);
+
+/// A GEMM of `rows` by `columns` sums of `terms` products, which multiplies in
+/// `type`: "f32", "tf32" or "bf16".
+struct GemmTime {
+  const char *type;
+  int64_t rows, columns, terms;
+  double seconds;
+};
+
+/// The times of commands in captured graphs, each with its start.
+struct GpuTimes {
+  /// A launch of a graph besides its commands, and a small kernel that waits
+  /// for the one before it.
+  double stepSeconds, commandSeconds;
+  /// Bytes per second that copies read and write, besides their starts, by the
+  /// bytes between two accesses of the same.
+  std::map<uint64_t, double> memory;
+  /// Of library GEMMs of all types and combinations of sides.
+  std::vector<GemmTime> gemms;
+};
+
+/// Measures GPU `options.gpu`, with GEMMs of all combinations of `sides`.
+/// Errors as of measureGpu.
+[[nodiscard]] absl::StatusOr<GpuTimes>
+measureTimes(const CudaOptions &options, absl::Span<const int64_t> sides);
 
 /// Bytes per second that copies of `bytes` bytes within a GPU, of which
 /// `repeats` are timed, read and write.
