@@ -36,9 +36,14 @@
 // CHECK-LABEL: .visible .entry shardc_reduce_3(
 // CHECK: shfl.sync.bfly.b32
 
+// Both factors are read as vectors, and the sums of slices meet in shared memory.
 // CHECK-LABEL: .visible .entry shardc_matmul_4(
+// CHECK: ld.global.v4.f32
 // CHECK: fma.rn.f32
-// CHECK: st.global.v4.f32
+// CHECK: st.shared
+// CHECK: bar.sync
+// CHECK: ld.shared.f32
+// CHECK: st.global.f32
 
 // EARLY: error: shardc-emit-ptx: expected IR of the phase 'codegen', found IR of the phase 'kernels'
 shardc.mesh @mesh <["data" = 1]>
