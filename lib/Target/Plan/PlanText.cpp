@@ -35,7 +35,7 @@ Expected<const fb::Plan *> shardc::readPlan(StringRef bytes) {
         "the identifier SHRD (" +
         Twine(bytes.size()) + " bytes read)");
   const fb::Plan *plan = fb::GetPlan(bytes.data());
-  if (getFingerprintField(*plan) &&
+  if (!getFingerprintField(*plan) ||
       getFingerprint(bytes) != plan->fingerprint())
     return createStringError(
         "damaged plan: its content does not match its fingerprint");

@@ -198,9 +198,22 @@ protected:
     plan.add_code(code);
     plan.add_arena_bytes(64);
     plan.add_pipeline(pipeline);
+    // Anything but the default, so that the field has a place.
+    plan.add_fingerprint(1);
     fb::FinishPlanBuffer(builder, plan.Finish());
+    setFingerprint(builder.GetBufferPointer(), builder.GetSize());
     return {reinterpret_cast<const char *>(builder.GetBufferPointer()),
             builder.GetSize()};
+  }
+
+  /// As docs/PlanFormat.md has it: FNV-1a of the plan with zeros in its place.
+  static void setFingerprint(uint8_t *bytes, size_t size) {
+    auto *plan = flatbuffers::GetMutableRoot<flatbuffers::Table>(bytes);
+    plan->SetField<uint64_t>(fb::Plan::VT_FINGERPRINT, 0, 1);
+    uint64_t hash = 0xcbf29ce484222325;
+    for (size_t i = 0; i < size; ++i)
+      hash = (hash ^ bytes[i]) * 0x100000001b3;
+    plan->SetField<uint64_t>(fb::Plan::VT_FINGERPRINT, hash, 1);
   }
 
   llvm::StringRef write(llvm::StringRef name, int ranks, int chunks,
