@@ -2,7 +2,10 @@
 
 #include "shardc/Support/OutputFiles.h"
 
+#include <filesystem>
+#include <fstream>
 #include <optional>
+#include <string_view>
 #include <sys/stat.h>
 #include <tuple>
 #include <unistd.h>
@@ -48,6 +51,24 @@ static const NamedFile *findSame(const std::optional<Identity> &identity,
   return nullptr;
 }
 
+/// The checkpoint that a file at `output` is in, or "": a folder with a
+/// manifest, as docs/Checkpoints.md describes it.
+static std::string findCheckpoint(const std::string &output) {
+  std::error_code error;
+  std::filesystem::path folder =
+      std::filesystem::weakly_canonical(output, error).parent_path();
+  std::filesystem::path path = folder / "manifest.json";
+  // A pipe would wait for its writer.
+  if (!std::filesystem::is_regular_file(path, error))
+    return "";
+  std::ifstream manifest(path);
+  char begin[256];
+  manifest.read(begin, sizeof(begin));
+  std::string_view read(begin, manifest.gcount());
+  bool isOne = read.find("\"shardc-checkpoint\"") != read.npos;
+  return isOne ? folder.string() : "";
+}
+
 std::string shardc::checkOutputFiles(const std::vector<NamedFile> &inputs,
                                      const std::vector<NamedFile> &outputs) {
   auto describe = [](const NamedFile &input) {
@@ -64,6 +85,10 @@ std::string shardc::checkOutputFiles(const std::vector<NamedFile> &inputs,
     if (const NamedFile *other = findSame(identity, before, STDOUT_FILENO))
       return output.name + " is the same file as " + other->name +
              "; expected a file for each";
+    if (std::string checkpoint = findCheckpoint(output.path);
+        !checkpoint.empty())
+      return output.name + " would change the checkpoint " + checkpoint +
+             "; expected a file elsewhere";
     before.push_back(output);
   }
   std::optional<Identity> standard = getIdentity(STDOUT_FILENO);

@@ -230,6 +230,10 @@ TEST(NpzTest, DamageIsAnErrorOrHarmless) {
   EXPECT_EQ(readNpz(folder / "missing.npz").status().code(),
             absl::StatusCode::kNotFound);
   EXPECT_FALSE(writeArrays(folder / "missing/x.npz", arrays).ok());
+  EXPECT_EQ(writeArrays(folder / "x.foo", arrays),
+            absl::InvalidArgumentError(
+                folder / "x.foo" + ": expected a file .npz or .safetensors"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "x.foo"));
 }
 
 TEST(BatchesTest, ShufflesDeterministically) {
@@ -359,6 +363,10 @@ TEST_P(BatchStreamTest, TooFewRowsForABatchAreAnError) {
   EXPECT_EQ(BatchStream::create(dataset, batchesOf(11, GetParam())).status(),
             absl::InvalidArgumentError(
                 "test.npz has 10 rows, fewer than the batch size 11"));
+  EXPECT_EQ(BatchStream::create(Dataset(), batchesOf(11, GetParam()))
+                .status()
+                .message(),
+            "the data has 0 rows, fewer than the batch size 11");
   EXPECT_EQ(
       BatchStream::create(dataset, batchesOf(0, GetParam())).status().code(),
       absl::StatusCode::kInvalidArgument);
@@ -609,6 +617,11 @@ TEST(CsvTest, NamesTheLine) {
             "t.csv:2: column \"y\": expected a number, found \"\"");
   EXPECT_EQ(error("x,y\n1,two\n"),
             "t.csv:2: column \"y\": expected a number, found \"two\"");
+  EXPECT_EQ(error("x,y\n1,2\n3,0x10\n"),
+            "t.csv:3: column \"y\": expected a number, found \"0x10\"");
+  EXPECT_EQ(error("x,y\n1,2\n3,-1e400\n"),
+            "t.csv:3: column \"y\": expected a number that f64 can hold, found "
+            "\"-1e400\"");
   EXPECT_EQ(error("x\n\"1\n"), "t.csv:2: a quote is not closed on its line");
   EXPECT_EQ(error("x\n\"1\"2\n"), "t.csv:2: expected a comma behind a quote");
 }

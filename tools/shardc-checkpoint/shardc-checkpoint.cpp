@@ -13,6 +13,7 @@
 
 #include "checkpoint/Manifest.h"
 #include "shardc-rt/Checkpoint.h"
+#include "shardc/Support/OutputFiles.h"
 #include "train/Format.h"
 
 #include "absl/strings/match.h"
@@ -259,6 +260,10 @@ static int exportParameters(const Arguments &arguments) {
   const std::string &path = arguments.output;
   if (!absl::EndsWith(path, ".npz") && !isSafetensorsPath(path))
     return report(1, "-o " + path + ": expected a file .npz or .safetensors");
+  if (std::string error =
+          shardc::checkOutputFiles(/*inputs=*/{}, {{"-o " + path, path}});
+      !error.empty())
+    return report(1, error);
   absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint =
       open(arguments.folders[0]);
   if (!checkpoint.ok())

@@ -7,6 +7,7 @@
 #include "shardc/Models/MlpOptions.h"
 #include "shardc/Support/Arguments.h"
 #include "shardc/Support/ExitCodes.h"
+#include "shardc/Support/OutputFiles.h"
 #include "shardc/Support/Printable.h"
 #include "shardc/Support/WriteErrors.h"
 #include "shardc/Support/WriteFile.h"
@@ -142,6 +143,10 @@ int main(int argc, char **argv) {
     llvm::errs() << "shardc-gen: note: sgd has no states for zero1 to shard; "
                     "the model is that of dp\n";
 
+  if (std::string error =
+          checkOutputFiles(/*inputs=*/{}, {{"-o " + output, output}});
+      !error.empty())
+    return fail(error);
   if (std::string message = writeFile(output, printMlp(spec)); !message.empty())
     return fail(message);
   return static_cast<int>(ExitCode::Ok);

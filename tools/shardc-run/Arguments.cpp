@@ -487,6 +487,11 @@ static std::string findContradiction(const CLI::App &app,
   if (absl::EndsWith(arguments.saveParams, ".npy"))
     return "--save-params=" + arguments.saveParams +
            ": a file .npy holds one array; expected .npz or .safetensors";
+  if (!arguments.saveParams.empty() &&
+      !absl::EndsWith(arguments.saveParams, ".npz") &&
+      !absl::EndsWith(arguments.saveParams, ".safetensors"))
+    return "--save-params=" + arguments.saveParams +
+           ": expected a file .npz or .safetensors";
   if (!arguments.predict.empty())
     if (std::string error = findNoPrediction(arguments); !error.empty())
       return error;

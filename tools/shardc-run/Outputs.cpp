@@ -8,6 +8,7 @@
 #include "base/Convert.h"
 #include "base/ReadFile.h"
 #include "shardc-rt/Store.h"
+#include "shardc/Support/InputFiles.h"
 #include "shardc/Support/OutputFiles.h"
 
 #include "absl/strings/str_cat.h"
@@ -43,6 +44,9 @@ static std::vector<NamedFile> findInputs(const Arguments &arguments) {
                                                      ? arguments.compile.machine
                                                      : ""},
                                    {"--load-params", arguments.loadParams}};
+  if (isScheduleFile(arguments.compile.pipelineSchedule))
+    inputs.push_back(
+        {"--pipeline-schedule", arguments.compile.pipelineSchedule});
   for (const std::string &path : dataFiles(arguments.data))
     inputs.push_back({"--data", path});
   for (const std::string &path : dataFiles(arguments.evalData))

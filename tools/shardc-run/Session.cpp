@@ -62,6 +62,7 @@ private:
   int writeTrace();
   int save();
   int finishCheckpoints();
+  void addCheckpoints();
   int evaluate();
   int predict();
   int compareWithReference();
@@ -166,6 +167,8 @@ int Session::run() {
       // Of several processes none writes a trace without the others.
       if (trace && !store)
         writeTrace();
+      if (arguments.json && !summary.error.empty())
+        printResults();
       return failed;
     }
     // Before anything else can fail.
@@ -437,6 +440,7 @@ bool Session::shouldStop() {
 
 int Session::failTraining(const absl::Status &error) {
   watchdog.begin("ending");
+  summary.error = std::string(error.message());
   // Which collective it was is in the error.
   int code = report(
       store ? absl::Status(error.code(),
@@ -449,6 +453,7 @@ int Session::failTraining(const absl::Status &error) {
   checkpoints.wait().IgnoreError();
   if (!checkpoints.last().empty())
     report(code, absl::StrCat("the last checkpoint is ", checkpoints.last()));
+  addCheckpoints();
   return code;
 }
 
@@ -512,13 +517,18 @@ int Session::writeTrace() {
   return 0;
 }
 
+/// Adds the checkpoints that were written to the summary.
+void Session::addCheckpoints() {
+  if (!checkpoints.last().empty())
+    summary.checkpoint = {checkpoints.count(), checkpoints.lastStep(),
+                          checkpoints.last(), checkpoints.copySeconds()};
+}
+
 /// Writes the last checkpoint.
 int Session::finishCheckpoints() {
   int code = checkpoints.finish(*executor, summary.training->progress);
   areCheckpointsDone = checkpoints.isWriting() && code == 0;
-  if (!checkpoints.last().empty())
-    summary.checkpoint = {checkpoints.count(), checkpoints.lastStep(),
-                          checkpoints.last(), checkpoints.copySeconds()};
+  addCheckpoints();
   return code;
 }
 

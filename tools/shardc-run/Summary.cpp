@@ -96,6 +96,8 @@ void shardc::run::printJsonSummary(const Executor &executor,
   addOptions(arguments, json);
   if (summary.training)
     addTraining(*summary.training, json);
+  if (!summary.error.empty())
+    json["error"] = summary.error;
   json["peak_bytes_per_device"] = plan.arenaBytes();
   json["allocated_bytes"] = executor.allocatedBytes();
   json["scratch_bytes_per_device"] = executor.scratchBytesPerDevice();

@@ -26,6 +26,7 @@ struct RunSummary {
   };
 
   std::optional<rt::TrainSummary> training;
+  std::string error; ///< Why the training failed; empty: it did not.
   std::vector<EpochEvaluation> evaluations; ///< Of --eval-every.
   std::optional<rt::Evaluation> evaluation; ///< At the end.
   struct Prediction {

@@ -24,7 +24,9 @@ struct NamedFile {
 
 /// An error if an output is the same file as an input, another output or
 /// standard output, also through symbolic and hard links; otherwise empty.
-/// Files without content of their own, such as terminals, do not count.
+/// Files without content of their own, such as terminals, do not count. Also an
+/// error if an output is a file in a checkpoint, whichever that is: one that
+/// another file replaces, or is added to, is damaged.
 std::string checkOutputFiles(const std::vector<NamedFile> &inputs,
                              const std::vector<NamedFile> &outputs);
 

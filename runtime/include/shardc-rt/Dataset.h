@@ -28,7 +28,7 @@ class RowReader;
 
 /// Arrays to train or evaluate on. First `loadDataset`, then `fitToPlan`.
 struct Dataset {
-  std::string name;
+  std::string name = "the data"; ///< In messages.
   ArrayMap arrays;
   /// Arrays that are not in memory: a batch reads the rows that it needs from
   /// the file (`DatasetOptions::byRows`).

@@ -196,16 +196,17 @@ readParameters(const Executor &executor);
 
 /// Writes an archive, FILE.npz or FILE.safetensors by the extension, or
 /// FILE.npy of one array, and replaces the file in one step. InvalidArgument:
-/// FILE.npy of another number of arrays, or a type that the format does not
-/// have.
+/// another extension, FILE.npy of another number of arrays, or a type that the
+/// format does not have.
 [[nodiscard]] SHARDC_RT_API absl::Status writeArrays(const std::string &path,
                                                      const ArrayMap &arrays);
 
 /// Writes what `readParameters` reads to an archive, FILE.npz or
-/// FILE.safetensors, and replaces the file in one step. The processes of an
-/// executor call it together, with paths in a folder that they share. Each
-/// writes the shards of its own devices; all get the same status. `onProgress`
-/// is called now and then, also while others write, if there is one.
+/// FILE.safetensors, and replaces the file in one step. InvalidArgument:
+/// another extension. The processes of an executor call it together, with paths
+/// in a folder that they share. Each writes the shards of its own devices; all
+/// get the same status. `onProgress` is called now and then, also while others
+/// write, if there is one.
 [[nodiscard]] SHARDC_RT_API absl::Status
 saveParameters(const Executor &executor, const std::string &path,
                const std::function<void()> &onProgress = {});

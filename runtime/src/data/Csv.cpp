@@ -8,6 +8,7 @@
 #include "absl/strings/strip.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 using namespace shardc::rt;
@@ -37,6 +38,8 @@ private:
   bool nextLine(absl::string_view &text);
   absl::Status split(absl::string_view text, std::vector<std::string> &fields);
   absl::Status readHeader();
+  absl::Status readNumber(absl::string_view field, double &number,
+                          absl::string_view column) const;
   absl::Status addRow(const std::vector<std::string> &fields);
 
   absl::string_view rest, what;
@@ -93,6 +96,23 @@ absl::Status CsvReader::split(absl::string_view text,
   }
 }
 
+/// Reads a number in decimal digits that a double can hold.
+absl::Status CsvReader::readNumber(absl::string_view field, double &number,
+                                   absl::string_view column) const {
+  auto fail = [&](absl::string_view expected) {
+    return this->fail(absl::StrCat("column \"", column, "\": expected ",
+                                   expected, ", found \"", field.substr(0, 40),
+                                   "\""));
+  };
+  if (field.find_first_of("xX") != field.npos ||
+      !absl::SimpleAtod(field, &number))
+    return fail("a number");
+  bool isNamed = field.find_first_of("nN") != field.npos; // inf or nan
+  if (std::isinf(number) && !isNamed)
+    return fail("a number that f64 can hold");
+  return absl::OkStatus();
+}
+
 absl::Status CsvReader::readHeader() {
   absl::ConsumePrefix(&rest, "\xef\xbb\xbf"); // A byte order mark.
   absl::string_view text;
@@ -124,10 +144,9 @@ absl::Status CsvReader::addRow(const std::vector<std::string> &fields) {
   for (size_t i = 0; i < fields.size(); ++i) {
     Column &column = columns[i];
     double number;
-    if (!absl::SimpleAtod(fields[i], &number))
-      return fail(absl::StrCat("column \"", column.name,
-                               "\": expected a number, found \"",
-                               fields[i].substr(0, 40), "\""));
+    if (absl::Status status = readNumber(fields[i], number, column.name);
+        !status.ok())
+      return status;
     bool isIntegral = column.integers.size() == column.numbers.size();
     column.numbers.push_back(number);
     int64_t integer;

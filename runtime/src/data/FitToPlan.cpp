@@ -30,8 +30,10 @@ struct Fitted {
 /// One input or label that an array of the data has to fit.
 class Fitting {
 public:
-  Fitting(const TensorInfo &tensor, bool isWhole, Dataset &dataset)
-      : tensor(tensor), isWhole(isWhole), dataset(dataset),
+  /// `given` has the names of all arrays of the data.
+  Fitting(const TensorInfo &tensor, bool isWhole,
+          const std::vector<std::string> &given, Dataset &dataset)
+      : tensor(tensor), isWhole(isWhole), given(given), dataset(dataset),
         what(absl::StrCat(dataset.name, ", array \"", tensor.name, "\"")),
         rows(tensor, what) {}
 
@@ -47,6 +49,7 @@ private:
 
   const TensorInfo &tensor;
   bool isWhole; ///< Has no rows of the batch.
+  const std::vector<std::string> &given;
   Dataset &dataset;
   std::string what;
   RowFit rows;
@@ -155,16 +158,11 @@ absl::StatusOr<Fitted> Fitting::take() {
                         : array.status();
     }
   }
-  std::vector<std::string> names;
-  for (const auto &[name, array] : dataset.arrays)
-    names.push_back(name);
-  for (const auto &[name, reader] : dataset.inFile)
-    names.push_back(name);
   return absl::InvalidArgumentError(
       absl::StrCat(dataset.name, ": array \"", tensor.name,
                    "\" is missing; the model's ", toString(tensor.role), " is ",
                    describe(tensor.dtype, tensor.shape), ", the data has ",
-                   names.empty() ? "no arrays" : absl::StrJoin(names, ", ")));
+                   given.empty() ? "no arrays" : absl::StrJoin(given, ", ")));
 }
 
 /// Type and shape are those of the model, except for the number of rows;
@@ -226,6 +224,18 @@ absl::StatusOr<Fitted> Fitting::fit(std::vector<std::string> &converted) {
   return fitted;
 }
 
+/// Those that can be read, and then those that cannot.
+static std::vector<std::string> namesOfArrays(const Dataset &dataset) {
+  std::vector<std::string> names;
+  for (const auto &[name, array] : dataset.arrays)
+    names.push_back(name);
+  for (const auto &[name, reader] : dataset.inFile)
+    names.push_back(name);
+  for (const auto &[name, why] : dataset.unreadable)
+    names.push_back(absl::StrCat(name, " (not readable)"));
+  return names;
+}
+
 /// The arrays of the data that a plan does not take.
 static std::string describeIgnored(const Dataset &dataset) {
   constexpr size_t most = 8;
@@ -255,6 +265,8 @@ absl::Status shardc::rt::fitToPlan(const Plan &plan, Dataset &dataset,
   ArrayMap inMemory;
   decltype(dataset.inFile) inFile;
   std::vector<std::string> converted;
+  // Each that fits is taken out of the data.
+  const std::vector<std::string> given = namesOfArrays(dataset);
   const std::string *first = nullptr;
   for (const TensorInfo &tensor : plan.tensors()) {
     if ((tensor.role != Role::Input && tensor.role != Role::Label) ||
@@ -262,7 +274,7 @@ absl::Status shardc::rt::fitToPlan(const Plan &plan, Dataset &dataset,
       continue;
     bool isWhole = tensor.shape.empty() || tensor.shape[0] != plan.batchSize();
     absl::StatusOr<Fitted> fitted =
-        Fitting(tensor, isWhole, dataset).fit(converted);
+        Fitting(tensor, isWhole, given, dataset).fit(converted);
     if (!fitted.ok())
       return fitted.status();
     if (isWhole) {

@@ -2,6 +2,7 @@
 
 #include "train/ParameterFile.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
@@ -12,7 +13,10 @@ absl::StatusOr<ParameterFile>
 ParameterFile::create(const std::string &path,
                       std::vector<TensorType> tensors) {
   ParameterFile file;
-  file.isNpz = !isSafetensorsPath(path);
+  file.isNpz = absl::EndsWith(path, ".npz");
+  if (!file.isNpz && !isSafetensorsPath(path))
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": expected a file .npz or .safetensors"));
   // As in the reference implementation of safetensors, so that all are aligned.
   if (!file.isNpz)
     std::stable_sort(tensors.begin(), tensors.end(),

@@ -19,7 +19,9 @@ namespace shardc::rt {
 /// shapes.
 class ParameterFile {
 public:
-  /// InvalidArgument: a name or a type that the format does not have.
+  /// The format is that of the extension, .npz or .safetensors.
+  /// InvalidArgument: another extension, or a name or a type that the format
+  /// does not have.
   [[nodiscard]] static absl::StatusOr<ParameterFile>
   create(const std::string &path, std::vector<TensorType> tensors);
 

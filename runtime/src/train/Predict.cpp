@@ -69,7 +69,6 @@ absl::StatusOr<HostArray> shardc::rt::predict(Executor &executor,
                                               const NamedArrays &arrays) {
   const Plan &plan = executor.plan();
   Dataset dataset;
-  dataset.name = "the data";
   for (const auto &[name, view] : arrays) {
     const TensorInfo *tensor = plan.findTensor(name);
     if (!tensor || (tensor->role != Role::Input && tensor->role != Role::Label))

@@ -133,6 +133,9 @@ TEST(ApiTest, TrainsOnADataset) {
             absl::StatusCode::kInvalidArgument);
   test::TemporaryFolder folder;
   ASSERT_TRUE(saveParameters(**executor, folder / "w.npz").ok());
+  for (const char *name : {"w.bin", "w.npy", "w"})
+    EXPECT_EQ(saveParameters(**executor, folder / name).code(),
+              absl::StatusCode::kInvalidArgument);
   auto before = readParameters(**executor);
   ASSERT_TRUE(before.ok());
   ASSERT_TRUE((*executor)->initializeParameters().ok());
