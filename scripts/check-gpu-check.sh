@@ -44,7 +44,8 @@ if grep -q '^ok .*notebook' "$work/output"; then
   echo 'it trains with --figures'
   exit 1
 fi
-for text in 'batch 8192, tf32' 'batch 8192, bf16' 'loop of jitted steps' 'jitted loop (lax.scan)'; do
+for text in 'batch 8192, tf32' 'batch 8192, bf16' 'JAX fed from the host as ours is' \
+  'loop of jitted steps' 'jitted loop (lax.scan)'; do
   grep -q -e "^figure .*$text: JAX's time over its own, 2e+06 us over .* us: [0-9.e+]* (goal \(1\|10\): of the fake)" \
     "$work/output" || { echo "no figure of JAX for \"$text\""; exit 1; }
 done

@@ -386,7 +386,10 @@ measurements() {
       "${figure[gemms_ratio]}" 0.95
     against "a step of $large, batch 8192, $precision" \
       "$(peerModel "$layers" sgd $batch $precision)" run 10 1
-    printf '         step %s us\n' "${figure[step_us]}"
+    against "the same, JAX fed from the host as ours is" \
+      "$(peerModel "$layers" sgd $batch $precision)" fed 10 1
+    printf '         step %s us; to hand over its inputs takes the host %s us of it\n' \
+      "${figure[step_us]}" "${figure[submit_us]}"
     check "peak memory equals the plan's, $precision: the arena has ${figure[planned]} B" \
       test "${figure[arenas]}" = "${figure[planned]}"
     settle

@@ -11,7 +11,9 @@ answered by one line, a JSON object:
                         and may have precision: "tf32" for the factors of
                         GEMMs, "bf16" for all but parameters, loss and sums
   run NAME STEPS        so many steps, synchronised after each
-  scan NAME STEPS       the same in loops of jax.lax.scan
+  fed NAME STEPS        the same with a batch from the host for each step, sent
+                        while the step before runs
+  scan NAME STEPS       as `run`, in loops of jax.lax.scan
   epoch NAME DATADIR    reads the digits, runs one epoch of them and evaluates
   epoch NAME            the same without reading them again
 
@@ -79,7 +81,8 @@ class Model:
             if loss == "mse"
             else random.integers(0, layers[-1], batch).astype(np.int32)
         )
-        self.data = self.feed(random.standard_normal((batch, layers[0])).astype(np.float32), labels)
+        self.host_data = random.standard_normal((batch, layers[0])).astype(np.float32), labels
+        self.data = self.feed(*self.host_data)
         self.shardings = jax.tree.map(lambda p: p.sharding, params)
         self.make_steps()
 
@@ -134,6 +137,14 @@ class Model:
     def run(self, steps):
         for _ in range(steps):
             self.state, loss = self.step(self.state, self.data)
+            jax.block_until_ready((self.state, loss))
+        return steps
+
+    def fed(self, steps):
+        following = self.feed(*self.host_data)
+        for _ in range(steps):
+            self.state, loss = self.step(self.state, following)
+            following = self.feed(*self.host_data)
             jax.block_until_ready((self.state, loss))
         return steps
 

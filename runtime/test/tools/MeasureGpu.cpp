@@ -5,6 +5,7 @@
 // Runs steps on random numbers, and every command of a step alone, with all
 // devices of the mesh on one GPU. Prints, as "name value":
 //   step_us             a step, of many that are in flight two at a time
+//   submit_us           the time in which the host hands over its inputs
 //   gemms_us            its GEMMs alone, one after the other
 //   gemms_ratio         gemms_us / step_us
 //   copy_GBs            rate at which a copy within the GPU reads and writes
@@ -70,8 +71,13 @@ static void fill(HostArray &array) {
     values[i] = uniform(generator);
 }
 
-/// Mean seconds of a step.
-static absl::StatusOr<double> timeSteps(Executor &executor, int steps) {
+/// Mean seconds.
+struct StepTimes {
+  double step = 0;
+  double submit = 0; ///< The part in which the caller submits it.
+};
+
+static absl::StatusOr<StepTimes> timeSteps(Executor &executor, int steps) {
   std::map<std::string, HostArray> arrays;
   NamedArrays inputs;
   for (const TensorInfo &tensor : executor.plan().tensors())
@@ -81,23 +87,31 @@ static absl::StatusOr<double> timeSteps(Executor &executor, int steps) {
       fill(place->second);
       inputs.emplace(tensor.name, place->second.view());
     }
-  std::chrono::steady_clock::time_point start;
+  using Clock = std::chrono::steady_clock;
+  auto secondsSince = [](Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  Clock::time_point start;
+  StepTimes times;
   const int warm = 3;
   int submitted = 0;
   for (int step = 0; step < warm + steps; ++step) {
     for (; submitted < warm + steps &&
            executor.inFlight() < executor.maxInFlight();
-         ++submitted)
+         ++submitted) {
+      const Clock::time_point before = Clock::now();
       if (absl::Status s = executor.submit("train_step", inputs); !s.ok())
         return s;
+      if (submitted >= warm)
+        times.submit += secondsSince(before) / steps;
+    }
     if (absl::StatusOr<RunResult> result = executor.await(); !result.ok())
       return result.status();
     if (step == warm - 1)
-      start = std::chrono::steady_clock::now();
+      start = Clock::now();
   }
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-             .count() /
-         steps;
+  times.step = secondsSince(start) / steps;
+  return times;
 }
 
 int main(int argc, char **argv) {
@@ -158,9 +172,10 @@ int main(int argc, char **argv) {
     std::printf("%s %.6g\n", name, value);
   };
   std::printf("gpu %s\n", executor.gpuName().c_str());
-  print("step_us", *step * 1e6);
+  print("step_us", step->step * 1e6);
+  print("submit_us", step->submit * 1e6);
   print("gemms_us", gemms * 1e6);
-  print("gemms_ratio", gemms / *step);
+  print("gemms_ratio", gemms / step->step);
   print("copy_GBs", *copies * 1e-9);
   if (update > 0) {
     print("update_GBs", updateBytes / update * 1e-9);
