@@ -209,6 +209,8 @@ static llvm::json::Object toJson(const Advice &advice,
   json["compute_seconds"] = plan.price->computeSeconds;
   json["memory_seconds"] = plan.price->memorySeconds;
   json["communication_seconds"] = plan.price->communicationSeconds;
+  if (plan.price->inputSeconds > 0)
+    json["input_seconds"] = plan.price->inputSeconds;
   json["exposed_seconds"] = plan.price->getExposedSeconds(advice.machine);
   json["wire_bytes"] = std::move(wire);
   json["bubble"] = plan.price->bubble;

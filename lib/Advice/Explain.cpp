@@ -36,6 +36,9 @@ std::string shardc::explainBest(const Advice &advice) {
       getPercentText(price.computeSeconds / price.seconds),
       getPercentText(price.memorySeconds / price.seconds),
       getPercentText(exposed / price.seconds));
+  if (price.inputSeconds > 0)
+    text += ", inputs from the host, beside all that, " +
+            getPercentText(price.inputSeconds / price.seconds);
   if (best.candidate.getStages() > 1)
     text += ", waiting for other ranks " +
             getPercentText(price.waitSeconds / price.seconds);
@@ -114,6 +117,12 @@ static std::string explainTime(const Advice &advice, const AdvisedPlan &plan) {
   double most = std::max({exposed, waiting, compute, memory});
   std::string text = llvm::formatv("{0:F1} % slower: ",
                                    100 * (price.seconds / best.seconds - 1));
+  if (price.inputSeconds > 0 && price.inputSeconds >= price.seconds)
+    return text + llvm::formatv("a device waits for {0} of inputs from the "
+                                "host ({1} in the advised plan)",
+                                getSecondsText(price.inputSeconds),
+                                getSecondsText(best.inputSeconds))
+                      .str();
   if (most == waiting)
     return text +
            llvm::formatv(

@@ -98,6 +98,9 @@ std::optional<ModelFacts> shardc::readFacts(const ModelToShard &model,
 }
 
 double Price::getExposedSeconds(const Machine &machine) const {
+  // Devices wait for their inputs anyway.
+  if (inputSeconds > 0 && inputSeconds >= seconds)
+    return 0;
   // Ranks of a pipeline run one op after the other.
   if (machine.isShared || waitSeconds > 0)
     return communicationSeconds;
@@ -218,6 +221,7 @@ static void addPrograms(ArrayRef<func::FuncOp> programs, const Machine &machine,
   int64_t most = -1, largest = 0;
   for (func::FuncOp program : programs) {
     TimeEstimate time = estimateTime(program, machine);
+    price.inputSeconds = std::max(price.inputSeconds, time.inputSeconds);
     program.walk([&](Operation *op) {
       if (int64_t flops = getMatmulFlops(op); flops > largest) {
         largest = flops;

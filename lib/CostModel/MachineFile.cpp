@@ -62,8 +62,9 @@ public:
         !fields.checkKeys(root, "",
                           {"name", "source", "device", "shared", "computer",
                            "f32_gemms", "gemms", "gemm_seconds",
-                           "command_seconds", "step_seconds", "default_link",
-                           "axes", "hosts", "collectives", "overlap"}))
+                           "command_seconds", "step_seconds",
+                           "host_bytes_per_second", "default_link", "axes",
+                           "hosts", "collectives", "overlap"}))
       return false;
     const json::Value *device = fields.getRequired(root, "", "device");
     if (!device || !readDevice(*device, machine))
@@ -472,16 +473,23 @@ private:
       return fields.fail("device.memory_bytes_per_second",
                          "expected a number: 'computer' has the rates of "
                          "devices that share one by reuse distance");
-    auto read = [&](StringRef key, double &seconds) {
+    auto read = [&](StringRef key, double least, double most, double &number,
+                    StringRef ofShared) {
       if (!root.get(key))
         return true;
       if (machine.isShared)
-        return fields.fail(key, "expected none: 'computer' has that of "
-                                "devices that share one");
-      return fields.readNumber(root, "", key, 0, mostLatency, seconds);
+        return fields.fail(key, "expected none: " + ofShared);
+      return fields.readNumber(root, "", key, least, most, number);
     };
-    return read("command_seconds", machine.commandSeconds) &&
-           read("step_seconds", machine.stepSeconds);
+    static constexpr StringLiteral hasStarts =
+        "'computer' has that of devices that share one";
+    return read("command_seconds", 0, mostLatency, machine.commandSeconds,
+                hasStarts) &&
+           read("step_seconds", 0, mostLatency, machine.stepSeconds,
+                hasStarts) &&
+           read("host_bytes_per_second", leastRate, mostRate,
+                machine.hostBytesPerSecond,
+                "virtual devices work in the memory of the host");
   }
 
   bool readOverlap(const json::Object &root, Machine &machine) {

@@ -181,9 +181,10 @@ static int64_t getStateBytes(func::FuncOp function) {
 ProgramCost shardc::getProgramCost(func::FuncOp function,
                                    const Machine &machine) {
   CommunicationReport report = getCommunicationReport(function);
+  TimeEstimate time = estimateTime(function, machine);
   ProgramCost cost{report.wireBytesPerDevice, report.matmulFlopsPerDevice,
-                   getStateBytes(function),
-                   estimateTime(function, machine).getSeconds()};
+                   getStateBytes(function), time.getSeconds(),
+                   time.inputSeconds};
   if (ArrayRef<int64_t> byRank = report.wireBytesByRank; !byRank.empty())
     cost.sumOfWireBytes =
         std::accumulate(byRank.begin(), byRank.end(), int64_t(0));
@@ -225,6 +226,7 @@ void shardc::setPipelineCosts(Explanation &explanation, ModuleOp planned,
       continue;
     ProgramCost &cost = program.cost;
     cost.seconds = estimateSeconds(ranks, machine);
+    cost.inputSeconds = 0;
     cost.wireBytes = cost.matmulFlops = cost.stateBytes = 0;
     cost.peakBytes = cost.sumOfWireBytes = 0;
     for (func::FuncOp rank : ranks) {
@@ -236,6 +238,8 @@ void shardc::setPipelineCosts(Explanation &explanation, ModuleOp planned,
       cost.matmulFlops =
           std::max(cost.matmulFlops, report.matmulFlopsPerDevice);
       cost.stateBytes = std::max(cost.stateBytes, getStateBytes(rank));
+      cost.inputSeconds =
+          std::max(cost.inputSeconds, getInputSeconds(machine, rank));
       cost.peakBytes = std::max(
           *cost.peakBytes,
           rank->getAttrOfType<IntegerAttr>(peakBytesAttrName).getInt());

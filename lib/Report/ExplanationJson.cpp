@@ -60,6 +60,15 @@ static bool mapMicroseconds(json::ObjectMapper &map, double &seconds) {
   return true;
 }
 
+/// They are left out if there are none.
+static bool mapInputMicroseconds(json::ObjectMapper &map, double &seconds) {
+  std::optional<double> microseconds;
+  if (!map.mapOptional("input_microseconds", microseconds))
+    return false;
+  seconds = microseconds.value_or(0) / 1e6;
+  return true;
+}
+
 static void writeValue(json::OStream &json, const SourceOp &op) {
   json.object([&] {
     writeField(json, "op", op.op);
@@ -108,6 +117,8 @@ static bool fromJSON(const json::Value &value, ChainEnd &end, json::Path path) {
 
 static void writeValue(json::OStream &json, const ProgramCost &cost) {
   json.object([&] {
+    if (cost.inputSeconds > 0)
+      json.attribute("input_microseconds", cost.inputSeconds * 1e6);
     json.attribute("matmul_flops_per_device", cost.matmulFlops);
     json.attribute("may_be_less", cost.mayBeLess);
     json.attribute("microseconds", cost.seconds * 1e6);
@@ -125,6 +136,7 @@ static bool fromJSON(const json::Value &value, ProgramCost &cost,
          map.map("matmul_flops_per_device", cost.matmulFlops) &&
          map.map("state_bytes_per_device", cost.stateBytes) &&
          mapMicroseconds(map, cost.seconds) &&
+         mapInputMicroseconds(map, cost.inputSeconds) &&
          map.map("may_be_less", cost.mayBeLess) &&
          map.map("peak_bytes_per_device", cost.peakBytes) &&
          map.map("wire_bytes_of_all_ranks", cost.sumOfWireBytes);

@@ -308,8 +308,15 @@ void shardc::print(const Explanation &explanation, raw_ostream &os) {
     os << separator << "Why " << program.name << " communicates, on "
        << explanation.mesh << ": " << program.cost.wireBytes
        << " bytes per device and run"
-       << formatv(", {0:f1} us on {1}\n", program.cost.seconds * 1e6,
+       << formatv(", {0:f1} us on {1}", program.cost.seconds * 1e6,
                   explanation.machine);
+    if (program.cost.inputSeconds > 0)
+      os << (program.cost.inputSeconds < program.cost.seconds
+                 ? formatv(", inputs from the host {0:f1} us beside that",
+                           program.cost.inputSeconds * 1e6)
+                       .str()
+                 : ", as long as its inputs come from the host");
+    os << '\n';
     if (program.collectives.empty())
       os << "\nIt does not.\n";
     printSummary(program, os);

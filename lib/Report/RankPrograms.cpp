@@ -217,6 +217,8 @@ double shardc::estimateSeconds(ArrayRef<func::FuncOp> ranks,
     return seconds;
   }
   double seconds = machine.stepSeconds + RankSimulator(ranks, machine).run();
+  for (func::FuncOp rank : ranks)
+    seconds = std::max(seconds, getInputSeconds(machine, rank));
   // Messages that delay each other delay the step as well.
   auto module = ranks.front()->getParentOfType<ModuleOp>();
   if (!module->hasAttr(trainingAttrName))

@@ -8,6 +8,7 @@
 #include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Report/CommunicationReport.h"
 #include "shardc/Support/Suggest.h"
 
@@ -210,6 +211,17 @@ void shardc::setSeconds(ModuleGraph &module, const Machine &machine) {
   }
 }
 
+double shardc::getInputSeconds(const Machine &machine, func::FuncOp function) {
+  if (machine.hostBytesPerSecond == 0)
+    return 0;
+  double bytes = 0;
+  for (BlockArgument argument : function.getArguments())
+    if (isa_and_nonnull<InputAttr, LabelAttr>(
+            function.getArgAttr(argument.getArgNumber(), roleAttrName)))
+      bytes += getBytes(argument);
+  return bytes / machine.hostBytesPerSecond;
+}
+
 double shardc::getCollectiveSeconds(const Machine &machine, Operation *op) {
   std::optional<CollectiveCost> cost = getCollectiveCost(op);
   if (!cost)
@@ -259,7 +271,9 @@ public:
       estimate.computeSeconds = computeFree = machine.stepSeconds;
     }
     run(function.getBody().front(), 0);
-    estimate.overlappedSeconds = std::max(computeFree, linksFree);
+    estimate.inputSeconds = getInputSeconds(machine, function);
+    estimate.overlappedSeconds =
+        std::max({computeFree, linksFree, estimate.inputSeconds});
   }
 
   TimeEstimate estimate;

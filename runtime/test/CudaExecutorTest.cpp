@@ -71,6 +71,7 @@ TEST_F(CudaExecutorTest, MeasuresTimesOfCommands) {
   ASSERT_TRUE(times.ok()) << times.status();
   EXPECT_GE(times->commandSeconds, 0);
   EXPECT_GE(times->stepSeconds, 0);
+  EXPECT_GT(times->hostBytesPerSecond, 0);
   ASSERT_GT(times->memory.size(), 1u);
   double before = HUGE_VAL;
   for (auto [distance, rate] : times->memory) {
@@ -87,7 +88,8 @@ TEST_F(CudaExecutorTest, MeasuresTimesOfCommands) {
   EXPECT_EQ(std::count(fake->details.begin(), fake->details.end(),
                        "cublasLtMatmul(48 x 16)"),
             3 * 2 * (1 + 16));
-  for (const char *call : {"cuGraphInstantiateWithFlags", "cublasLtMatmul"}) {
+  for (const char *call :
+       {"cuGraphInstantiateWithFlags", "cuMemcpyHtoDAsync", "cublasLtMatmul"}) {
     fake->calls.clear();
     fake->details.clear();
     fake->failAt = 0;

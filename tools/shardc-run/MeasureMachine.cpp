@@ -61,6 +61,7 @@ static absl::StatusOr<Json> measureOneGpu(const Arguments &arguments) {
         rounded(rate);
   json["step_seconds"] = rounded(times->stepSeconds);
   json["command_seconds"] = rounded(times->commandSeconds);
+  json["host_bytes_per_second"] = rounded(times->hostBytesPerSecond);
   for (const cuda::GemmTime &gemm : times->gemms)
     json["gemm_seconds"][gemm.type][std::to_string(gemm.rows)]
         [std::to_string(gemm.columns)][std::to_string(gemm.terms)] =

@@ -57,6 +57,8 @@ struct Price {
   /// The part of the time of a pipeline's tasks in which ranks wait, from 0 to
   /// 1, as `--report=pipeline` has it.
   double bubble = 0;
+  /// In which the inputs of a step come from the host, beside the rest.
+  double inputSeconds = 0;
   /// Seconds in which the rank that works longest waits for others.
   double waitSeconds = 0;
   /// The arena of a device, of the rank that needs most.

@@ -220,6 +220,9 @@ struct Machine {
   /// From one command to the next, and what a step takes besides its commands;
   /// not of a shared machine.
   double commandSeconds = 0, stepSeconds = 0;
+  /// The rate at which inputs come from the host while the device works; 0:
+  /// they take no time. Not of a shared machine.
+  double hostBytesPerSecond = 0;
 
   double getFlopsPerSecond(ComputeType computeType) const {
     return flopsPerSecond[static_cast<unsigned>(computeType)];

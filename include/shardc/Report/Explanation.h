@@ -63,6 +63,9 @@ struct ProgramCost {
   /// overlap, on the machine of the explanation; with a pipeline until the last
   /// rank ends (estimateSeconds, RankPrograms.h).
   double seconds = 0;
+  /// In which the inputs come from the host, beside the rest: `seconds` is no
+  /// less.
+  double inputSeconds = 0;
   /// Of a change: the search for the cheapest plan was cut short, and a
   /// complete one might find a cheaper plan.
   bool mayBeLess = false;

@@ -118,19 +118,27 @@ struct TimeEstimate {
   double computeSeconds = 0;
   double memorySeconds = 0;
   double communicationSeconds = 0;
+  /// In which its inputs come from the host (getInputSeconds), beside all that:
+  /// those of the next run while the device works on this one.
+  double inputSeconds = 0;
   /// With overlap of collectives and independent ops: two queues, one of
   /// compute and one of collectives, each in program order. An op starts as
   /// soon as its queue is free and its operands are complete. On a shared
-  /// machine the cores do both: no overlap.
+  /// machine the cores do both: no overlap. No less than `inputSeconds`.
   double overlappedSeconds = 0;
   /// The ops that take time, in the order of execution.
   std::vector<OpSpan> spans;
 
-  /// Without any overlap.
+  /// Without any overlap but that with the inputs.
   double getSeconds() const {
-    return computeSeconds + memorySeconds + communicationSeconds;
+    return std::max(inputSeconds,
+                    computeSeconds + memorySeconds + communicationSeconds);
   }
 };
+
+/// Seconds in which the inputs and labels of `function`, a local program, come
+/// from the host to a device.
+double getInputSeconds(const Machine &machine, mlir::func::FuncOp function);
 
 /// Seconds of the collective `op`; 0 if it is none.
 double getCollectiveSeconds(const Machine &machine, mlir::Operation *op);

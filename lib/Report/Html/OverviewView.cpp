@@ -122,13 +122,17 @@ void shardc::addOverview(const HtmlReportInput &input, Markup &markup) {
                          "on the pipeline rank that sends most"
                        : "Estimated time of a step, without overlap",
               {"part", "time"}, {1});
-    for (const char *part : {"compute", "memory", "communication"}) {
+    auto addPart = [&](StringRef part, StringRef key) {
       markup.open("tr").element("th", {{"scope", "row"}}, part);
       markup.open("td", {{"class", "number"}});
-      addMicroseconds(
-          markup, getNumber(*time, (StringRef(part) + "_microseconds").str()));
+      addMicroseconds(markup, getNumber(*time, key));
       markup.close().close();
-    }
+    };
+    addPart("compute", "compute_microseconds");
+    addPart("memory", "memory_microseconds");
+    addPart("communication", "communication_microseconds");
+    if (time->get("input_microseconds"))
+      addPart("inputs from the host, beside these", "input_microseconds");
     closeTable(markup);
   }
   if (const json::Object *cost = report.getObject("cost"))

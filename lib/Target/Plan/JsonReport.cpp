@@ -77,6 +77,8 @@ static json::Object timeToJson(const fb::TimeEstimate &time) {
       {"memory_microseconds", time.memory() * 1e6},
       {"communication_microseconds", time.communication() * 1e6},
       {"overlapped_microseconds", time.overlapped() * 1e6}};
+  if (time.inputs() > 0)
+    object["input_microseconds"] = time.inputs() * 1e6;
   if (!time.ops())
     return object;
   json::Array ops;

@@ -61,7 +61,7 @@ flatbuffers::Offset<fb::TimeEstimate> writeTimeEstimate(PlanContext &plan,
       plan.builder, plan.machine.name.c_str(), time.computeSeconds,
       time.memorySeconds, time.communicationSeconds, time.overlappedSeconds,
       ops.empty() ? nullptr : &ops, gemmFlopsPerSecond,
-      plan.machine.memoryBytesPerSecond);
+      plan.machine.memoryBytesPerSecond, time.inputSeconds);
 }
 
 flatbuffers::Offset<fb::Regather> writeRegather(PlanContext &plan,

@@ -279,7 +279,8 @@ std::optional<PlanCost> shardc::getPlanCost(const fb::Program &program) {
 }
 
 double shardc::getSeconds(const fb::TimeEstimate &time) {
-  return time.compute() + time.memory() + time.communication();
+  return std::max(time.inputs(),
+                  time.compute() + time.memory() + time.communication());
 }
 
 std::string shardc::getMicrosecondsText(double seconds) {

@@ -26,6 +26,23 @@ static std::string getAxesText(const fb::CollectiveReport &line) {
   return axes;
 }
 
+static void printTime(const fb::TimeEstimate &time, raw_ostream &os) {
+  std::string work = "compute " + getMicrosecondsText(time.compute()) +
+                     " + memory " + getMicrosecondsText(time.memory()) +
+                     " + communication " +
+                     getMicrosecondsText(time.communication());
+  const double seconds = getSeconds(time);
+  if (time.inputs() > 0) {
+    std::string inputs =
+        "inputs from the host " + getMicrosecondsText(time.inputs());
+    work = seconds > time.inputs() ? work + ", beside " + inputs
+                                   : inputs + ", beside " + work;
+  }
+  os << "  estimated on " << (time.machine() ? time.machine()->str() : "")
+     << ": " << getMicrosecondsText(seconds) << " us = " << work
+     << "; with overlap " << getMicrosecondsText(time.overlapped()) << " us\n";
+}
+
 static void printCommunication(const fb::Plan &plan, const fb::Program &program,
                                raw_ostream &os) {
   // Each device rounds its own shards.
@@ -65,13 +82,8 @@ static void printCommunication(const fb::Plan &plan, const fb::Program &program,
     os << "  " << text << '\n';
   if (std::optional<PlanCost> cost = getPlanCost(program))
     os << "  " << toString(*cost) << '\n';
-  if (const fb::TimeEstimate *time = program.time())
-    os << "  estimated on " << (time->machine() ? time->machine()->str() : "")
-       << ": " << getMicrosecondsText(getSeconds(*time)) << " us = compute "
-       << getMicrosecondsText(time->compute()) << " + memory "
-       << getMicrosecondsText(time->memory()) << " + communication "
-       << getMicrosecondsText(time->communication()) << "; with overlap "
-       << getMicrosecondsText(time->overlapped()) << " us\n";
+  if (program.time())
+    printTime(*program.time(), os);
 }
 
 static void printMemory(const fb::MemoryReport *memory, raw_ostream &os) {

@@ -416,8 +416,11 @@ TEST(MachineFile, ReadsTimesOfCommands) {
   EXPECT_EQ(machine.stepSeconds, 5e-6);
   EXPECT_TRUE(machine.hasCommandTimes());
   EXPECT_FALSE(parse(example).hasCommandTimes());
-  machine = parse(R"({"device": "h200", "command_seconds": 3e-6})");
+  EXPECT_EQ(machine.hostBytesPerSecond, 0);
+  machine = parse(R"({"device": "h200", "command_seconds": 3e-6,
+                      "host_bytes_per_second": 5e10})");
   EXPECT_EQ(machine.commandSeconds, 3e-6);
+  EXPECT_EQ(machine.hostBytesPerSecond, 5e10);
   EXPECT_EQ(machine.memoryBytesPerSecond, 4800e9);
 }
 
@@ -472,6 +475,12 @@ TEST(MachineFile, SaysWhatIsWrongWithTimesOfCommands) {
       {shared("\"command_seconds\": 1"),
        "m.json: command_seconds: expected none: 'computer' has that of devices "
        "that share one"},
+      {shared("\"host_bytes_per_second\": 1e9"),
+       "m.json: host_bytes_per_second: expected none: virtual devices work in "
+       "the memory of the host"},
+      {with("\"host_bytes_per_second\": 0"),
+       "m.json: host_bytes_per_second: expected a number from 1 to 1e+24, "
+       "found 0"},
       {shared("\"gemm_seconds\": {}"), "m.json: gemm_seconds: expected none"},
       {with("\"gemm_seconds\": 7"),
        "m.json: gemm_seconds: expected an object, found 7"},

@@ -131,6 +131,15 @@ TEST_F(RankProgramsTest, ReceivesWaitAndSendsDoNot) {
   EXPECT_NEAR(estimate(ranks), 11 * 0.8, 1e-6);
 }
 
+TEST_F(RankProgramsTest, RanksWaitForTheirInputs) {
+  auto ranks = parse(exp("%0", "%x"), exp("%0", "%x"));
+  machine.hostBytesPerSecond = 1;
+  EXPECT_NEAR(estimate(ranks), 0.8, 1e-6);
+  ranks[1].setArgAttr(0, "shardc.role",
+                      InputAttr::get(&context, StringAttr::get(&context, "x")));
+  EXPECT_DOUBLE_EQ(estimate(ranks), 32);
+}
+
 TEST_F(RankProgramsTest, MessagesGoBackAndForth) {
   auto ranks = parse(exp("%0", "%x") + send(1, 0, "%0") + startReceive(1, 1) +
                          receive(1) + exp("%1", "%m1"),

@@ -299,6 +299,30 @@ TEST_F(TimeEstimateTest, CommandsTakeTimeToStart) {
   EXPECT_DOUBLE_EQ(before, estimate(step).getSeconds());
 }
 
+TEST_F(TimeEstimateTest, InputsComeFromTheHostBesideTheWork) {
+  const std::string exp = R"(
+func.func @f(%x: tensor<4x8xf32> {shardc.role = #shardc.input<"x">},
+    %y: tensor<8xf32> {shardc.role = #shardc.label<"y">}, %w: tensor<4x8xf32>)
+    -> tensor<4x8xf32> {
+  %0 = shardc.exp %x : tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+})";
+  // 32 elements at 10, and 64 that are read or written; 40 from the host.
+  const double work = 32 / 10.0 + 256 / 100.0;
+  TimeEstimate time = estimate(exp);
+  EXPECT_EQ(time.inputSeconds, 0);
+  EXPECT_DOUBLE_EQ(time.getSeconds(), work);
+  machine.hostBytesPerSecond = 40;
+  time = estimate(exp);
+  EXPECT_DOUBLE_EQ(time.inputSeconds, 160 / 40.0);
+  EXPECT_DOUBLE_EQ(time.getSeconds(), work);
+  EXPECT_DOUBLE_EQ(time.overlappedSeconds, work);
+  machine.hostBytesPerSecond = 20;
+  time = estimate(exp);
+  EXPECT_DOUBLE_EQ(time.getSeconds(), 160 / 20.0);
+  EXPECT_DOUBLE_EQ(time.overlappedSeconds, 160 / 20.0);
+}
+
 TEST_F(TimeEstimateTest, DevicesHaveCaches) {
   machine.memory = {{64, 100}, {256, 50}, {1024, 10}};
   // Two values of 128 bytes, whose reuse distance is 256.

@@ -370,6 +370,33 @@ static absl::Status measureMemory(const MeasuredGpu &gpu, GpuTimes &times) {
   return absl::OkStatus();
 }
 
+/// Sets `times.hostBytesPerSecond`.
+static absl::Status measureHost(const MeasuredGpu &gpu, GpuTimes &times) {
+  constexpr uint64_t bytes = uint64_t(64) << 20;
+  absl::StatusOr<PinnedMemory> host =
+      PinnedMemory::allocate(*gpu.context, bytes, "a copy");
+  if (!host.ok())
+    return host.status();
+  absl::StatusOr<DeviceMemory> device =
+      DeviceMemory::allocate(*gpu.context, bytes, "a copy");
+  if (!device.ok())
+    return device.status();
+  for (int pass = 0; pass < passes; ++pass) {
+    absl::StatusOr<double> seconds =
+        timeOn(*gpu.stream, repeats, gpu.options.deadline, [&] {
+          return gpu.context->check(
+              gpu.driver->memcpyHtoDAsync(device->address(), host->data(),
+                                          bytes, gpu.stream->get()),
+              "cuMemcpyHtoDAsync");
+        });
+    if (!seconds.ok())
+      return seconds.status();
+    times.hostBytesPerSecond = std::max(times.hostBytesPerSecond,
+                                        static_cast<double>(bytes) / *seconds);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<GpuTimes>
 shardc::rt::cuda::measureTimes(const CudaOptions &options,
                                absl::Span<const int64_t> sides) {
@@ -380,6 +407,8 @@ shardc::rt::cuda::measureTimes(const CudaOptions &options,
   if (absl::Status s = measureStarts(**gpu, times); !s.ok())
     return s;
   if (absl::Status s = measureMemory(**gpu, times); !s.ok())
+    return s;
+  if (absl::Status s = measureHost(**gpu, times); !s.ok())
     return s;
   if (absl::Status s = (*gpu)->allocateMatrices(
           *std::max_element(sides.begin(), sides.end()));

@@ -42,6 +42,8 @@ struct GpuTimes {
   /// A launch of a graph besides its commands, and a small kernel that waits
   /// for the one before it.
   double stepSeconds, commandSeconds;
+  /// The rate of copies from pinned memory of the host.
+  double hostBytesPerSecond;
   /// Bytes per second that copies read and write, besides their starts, by the
   /// bytes between two accesses of the same.
   std::map<uint64_t, double> memory;
