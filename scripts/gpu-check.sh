@@ -30,6 +30,8 @@ models=(
 )
 # Strategy and mesh.
 runs=("none data=1" "dp data=8" "fsdp data=8" "tp model=8" "dp+tp data=4,model=2")
+# Of digits and wide, on virtual devices: measured as well.
+virtualRuns=("dp data=8" "fsdp data=8" "tp model=8")
 rankRuns=("fsdp data=2" "fsdp+tp data=2,model=2")
 # Pipelines, with their schedule: of digits, in as many processes as devices.
 pipelineRuns=("pp stage=2 1f1b" "fsdp+pp stage=2,data=2 zero-bubble")
@@ -411,6 +413,15 @@ measurements() {
     noteStep $model
     printf 'figure   a step of %s (%s) on one device: %s us\n' $model \
       "$(grep -o 'layers=[^ ]*' <<<"$(measuredAs $model)" | cut -c8-30)" "${figure[step_us]}"
+  done
+  local run name
+  for model in digits wide; do
+    for run in "${virtualRuns[@]}"; do
+      name=$(nameOf $model "${run% *}" "${run#* }")
+      figures "$name" $few || continue
+      noteStep "$name"
+      printf 'figure   a step of %s, %s on one GPU: %s us\n' $model "$run" "${figure[step_us]}"
+    done
   done
   local cost
   if cost=$(traceCost "$(nameOf wide none data=1)" "$(dataOf wide "$here")"); then

@@ -44,6 +44,8 @@ print(json.load(open(sys.argv[1]))["name"])' "$logs/machine.json")")
   fi
   while read -r name step; do
     flags=$(flagsOf "$name")
+    # The file does not describe virtual devices.
+    [ -n "$flags" ] || continue
     # shellcheck disable=SC2086
     shardc-gen ${flags%|*} --strategy=none --mesh=data=1 -o "$work/model.mlir"
     line="$name $step"

@@ -43,6 +43,7 @@ static constexpr double leastBytes = 1, mostBytes = 1e18;
 static constexpr double leastRate = 1, mostRate = 1e24;
 static constexpr double mostLatency = 1e6, mostDevices = 1e6;
 static constexpr double leastSeconds = 1e-12;
+static constexpr double leastFactor = 1e-3, mostFactor = 1e3;
 static constexpr double mostWorkers = 1e6, mostLanes = 1024, mostTerms = 1e6;
 static constexpr uint64_t maxMachineBytes = uint64_t(1) << 24;
 
@@ -61,7 +62,7 @@ public:
     if (!renameKeys(root) ||
         !fields.checkKeys(root, "",
                           {"name", "source", "device", "shared", "computer",
-                           "f32_gemms", "gemms", "gemm_seconds",
+                           "f32_gemms", "gemms", "gemm_seconds", "gemm_factors",
                            "command_seconds", "step_seconds",
                            "host_bytes_per_second", "default_link", "axes",
                            "hosts", "collectives", "overlap"}))
@@ -75,7 +76,8 @@ public:
            fields.readBool(root, "shared", machine.isShared) &&
            readComputer(root, machine) && readGemms(root, machine) &&
            readShortSides(root, machine) && readGemmTimes(root, machine) &&
-           readStarts(root, machine) && readOverlap(root, machine) &&
+           readGemmFactors(root, machine) && readStarts(root, machine) &&
+           readOverlap(root, machine) &&
            readDefaultLink(root, !device->getAsString(), machine) &&
            readAxes(root, machine) && readHosts(root, machine) &&
            readCollectives(root, machine);
@@ -420,6 +422,48 @@ private:
         return fields.fail(path, "expected none: the device has no FLOP/s of "
                                  "this type");
       if (!readSides(*types->get(type), path, 0, machine.gemmTimes[number]))
+        return false;
+    }
+    return true;
+  }
+
+  /// Reads factors by type, form and elements of a side.
+  bool readGemmFactors(const json::Object &root, Machine &machine) {
+    static constexpr StringLiteral key = "gemm_factors";
+    const json::Value *value = root.get(key);
+    if (!value)
+      return true;
+    const json::Object *types = fields.asObject(*value, key);
+    if (!types || !fields.checkKeys(*types, key, getTypeNames()))
+      return false;
+    for (const std::string &type : JsonReader::getKeys(*types)) {
+      const std::string path = (key + "." + type).str();
+      GemmTimes &times =
+          machine
+              .gemmTimes[find(getTypeNames(), type) - getTypeNames().begin()];
+      if (times.isEmpty())
+        return fields.fail(path, "expected none: 'gemm_seconds' has no times "
+                                 "of this type");
+      const json::Object *forms = fields.asObject(*types->get(type), path);
+      if (!forms ||
+          !fields.checkKeys(*forms, path,
+                            {"transpose_lhs", "transpose_rhs", "sums_rhs"}))
+        return false;
+      auto read = [&](StringRef form, GemmTimes::Factors &factors) {
+        const json::Value *given = forms->get(form);
+        if (!given)
+          return true;
+        const std::string ofForm = path + "." + form.str();
+        const json::Object *byElements = fields.asObject(*given, ofForm);
+        if (!byElements || !readByNumber(*byElements, ofForm, "elements",
+                                         leastFactor, mostFactor, factors))
+          return false;
+        return !factors.empty() ||
+               fields.fail(ofForm, "expected at least one factor");
+      };
+      if (!read("transpose_lhs", times.transposeLhs) ||
+          !read("transpose_rhs", times.transposeRhs) ||
+          !read("sums_rhs", times.sumsRhs))
         return false;
     }
     return true;

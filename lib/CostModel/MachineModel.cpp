@@ -126,7 +126,24 @@ double shardc::getSecondsPerByte(ArrayRef<MemoryRate> rates, double distance) {
   return (1 - part) / below.bytesPerSecond + part / above->bytesPerSecond;
 }
 
-double GemmTimes::getSeconds(double rows, double columns, double terms) const {
+/// The factor at `side`; 1 if there are none.
+static double getFactor(const GemmTimes::Factors &factors, double side) {
+  if (factors.empty())
+    return 1;
+  auto above = llvm::find_if(
+      factors, [&](const auto &one) { return one.first >= side; });
+  if (above == factors.begin())
+    return above->second;
+  const auto &below = *std::prev(above);
+  if (above == factors.end())
+    return below.second;
+  double part =
+      std::log(side / below.first) / std::log(above->first / below.first);
+  return (1 - part) * below.second + part * above->second;
+}
+
+double GemmTimes::getSeconds(double rows, double columns, double terms,
+                             const GemmForm &form) const {
   /// The measured elements of a side on both sides of those of a GEMM, as
   /// numbers, the part of the way to the second, and the factor beyond.
   struct Place {
@@ -157,9 +174,16 @@ double GemmTimes::getSeconds(double rows, double columns, double terms) const {
     return (1 - column.part) * at(row, column.below) +
            column.part * at(row, column.above);
   };
+  const double side = std::cbrt(rows * columns * terms);
+  const bool hasSums = form.sumsColumns && !sumsRhs.empty();
+  double factor = hasSums             ? getFactor(sumsRhs, side)
+                  : form.transposeLhs ? getFactor(transposeLhs, side)
+                                      : 1;
+  if (form.transposeRhs)
+    factor *= getFactor(transposeRhs, side);
   return std::exp((1 - row.part) * ofRow(row.below) +
                   row.part * ofRow(row.above)) *
-         row.beyond * column.beyond * term.beyond;
+         row.beyond * column.beyond * term.beyond * factor;
 }
 
 double ComputerRates::getExchangeSeconds(double exchanged,

@@ -81,7 +81,11 @@ OpWork shardc::getArithmetic(Operation *op) {
   if (!isCompute(op))
     return work;
   work.isGemm = isa<DotGeneralOp, GemmOp>(op);
-  work.isLibraryGemm = isa<GemmOp>(op);
+  if (auto gemm = dyn_cast<GemmOp>(op)) {
+    work.isLibraryGemm = true;
+    work.form = {gemm.getTransposeLhs(), gemm.getTransposeRhs(),
+                 gemm.getSumsLhs() || gemm.getSumsRhs()};
+  }
   if (work.isGemm) {
     work.flops = getMatmulFlops(op);
     ArrayRef<int64_t> shape = getTensor(op->getResult(0)).getShape();
@@ -125,7 +129,7 @@ static const GemmTimes *findTimes(const Machine &machine, const OpWork &work) {
 
 double shardc::getComputeSeconds(const Machine &machine, const OpWork &work) {
   if (const GemmTimes *times = findTimes(machine, work))
-    return times->getSeconds(work.rows, work.columns, work.terms);
+    return times->getSeconds(work.rows, work.columns, work.terms, work.form);
   if (work.isGemm) {
     double seconds =
         work.flops / machine.getMatmulFlopsPerSecond(work.computeType);

@@ -82,6 +82,11 @@ TEST_F(CudaExecutorTest, MeasuresTimesOfCommands) {
   ASSERT_EQ(times->gemms.size(), 3u * 8);
   for (const cuda::GemmTime &gemm : times->gemms)
     EXPECT_GT(gemm.seconds, 0);
+  ASSERT_EQ(times->factors.size(), 3u * 2 * 3);
+  for (const cuda::GemmFactor &one : times->factors)
+    EXPECT_GT(one.factor, 0);
+  EXPECT_STREQ(times->factors[5].form, "sums_rhs");
+  EXPECT_EQ(times->factors[5].side, 48);
   EXPECT_STREQ(times->gemms[8].type, "tf32");
   EXPECT_EQ(times->gemms[9].terms, 48);
   // Rows of the result are the library's columns. Outside of the capture once.

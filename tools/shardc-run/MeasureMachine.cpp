@@ -66,6 +66,9 @@ static absl::StatusOr<Json> measureOneGpu(const Arguments &arguments) {
     json["gemm_seconds"][gemm.type][std::to_string(gemm.rows)]
         [std::to_string(gemm.columns)][std::to_string(gemm.terms)] =
             rounded(gemm.seconds);
+  for (const cuda::GemmFactor &one : times->factors)
+    json["gemm_factors"][one.type][one.form][std::to_string(one.side)] =
+        rounded(one.factor);
   json["default_link"] = link;
   return json;
 }

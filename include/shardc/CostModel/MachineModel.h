@@ -94,19 +94,36 @@ struct MemoryRate {
 /// distance.
 double getSecondsPerByte(llvm::ArrayRef<MemoryRate> rates, double distance);
 
+/// How a GEMM of the library reads its factors, and what it adds up besides.
+struct GemmForm {
+  bool transposeLhs = false, transposeRhs = false;
+  /// The gradient of a bias: the columns of a factor.
+  bool sumsColumns = false;
+};
+
 /// The times of GEMMs of one type, from the start of the command to that of the
 /// next, as they were measured with all combinations of some sides.
 struct GemmTimes {
+  /// The elements of a side, ascending, and the time of a GEMM of three such
+  /// sides over that of one of the same sides without anything of GemmForm.
+  using Factors = std::vector<std::pair<double, double>>;
+
   /// Elements of rows, columns and terms, ascending.
   std::array<std::vector<double>, 3> sides;
   /// Seconds, those of consecutive terms next to each other.
   std::vector<double> seconds;
+  /// With the left factor transposed, the right one, and the left one and sums
+  /// of columns of the right one. Empty: 1, or as without the sums.
+  Factors transposeLhs, transposeRhs, sumsRhs;
 
   bool isEmpty() const { return seconds.empty(); }
   /// The seconds of a GEMM of `rows` by `columns` sums of `terms` products:
   /// between measured sides linear in the logarithms of both, below the least
-  /// side its time, and above the largest in proportion to the elements.
-  double getSeconds(double rows, double columns, double terms) const;
+  /// side its time, and above the largest in proportion to the elements. Times
+  /// the factor of its form, which is linear in the logarithm of the geometric
+  /// mean of its sides, and beyond those measured that of the nearest.
+  double getSeconds(double rows, double columns, double terms,
+                    const GemmForm &form = {}) const;
 };
 
 /// What a computer attains on the work of all virtual devices together, as

@@ -73,8 +73,9 @@ struct OpWork {
   /// Of a GEMM: the rows and columns of its result, those of a batch together,
   /// and the products that an element adds up. 0: any.
   double rows = 0, columns = 0, terms = 0;
-  /// Whether the library computes it, as a command of its own.
+  /// Whether the library computes it, as a command of its own, and how.
   bool isLibraryGemm = false;
+  GemmForm form;
   /// Operands that it loads and results that it stores.
   double memoryBytes = 0;
 };

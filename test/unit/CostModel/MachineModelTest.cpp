@@ -457,6 +457,35 @@ TEST(MachineFile, GemmsTakeMeasuredTimes) {
   EXPECT_TRUE(machine.getGemmTimes(ComputeType::F64).isEmpty());
 }
 
+TEST(MachineFile, GemmsTakeLongerByTheirForm) {
+  Machine machine = parse(
+      replaced("\"name\"", times + std::string(R"("gemm_factors": {"tf32": {
+        "transpose_lhs": {"256": 2, "16": 1.5}, "transpose_rhs": {"16": 0.5}}},
+      "name")")));
+  const GemmTimes &tf32 = machine.getGemmTimes(ComputeType::F32);
+  GemmForm form;
+  auto getFactor = [&](double side) {
+    return tf32.getSeconds(side, side, side, form) /
+           tf32.getSeconds(side, side, side);
+  };
+  form.transposeLhs = true;
+  EXPECT_DOUBLE_EQ(getFactor(4), 1.5);
+  EXPECT_DOUBLE_EQ(getFactor(64), 1.75);
+  EXPECT_DOUBLE_EQ(getFactor(1024), 2);
+  // The geometric mean of the sides is 64.
+  EXPECT_DOUBLE_EQ(tf32.getSeconds(64, 32, 128, form),
+                   1.75 * tf32.getSeconds(64, 32, 128));
+  // As without sums, which have not been measured.
+  form.sumsColumns = true;
+  EXPECT_DOUBLE_EQ(getFactor(1024), 2);
+  form.transposeRhs = true;
+  EXPECT_DOUBLE_EQ(getFactor(1024), 1);
+  GemmTimes withSums = tf32;
+  withSums.sumsRhs = {{16, 8}};
+  EXPECT_DOUBLE_EQ(withSums.getSeconds(16, 16, 16, {true, false, true}),
+                   8 * tf32.getSeconds(16, 16, 16));
+}
+
 TEST(MachineFile, SaysWhatIsWrongWithTimesOfCommands) {
   auto with = [](const std::string &keys) {
     return replaced("\"name\"", keys + ", \"name\"");
@@ -507,6 +536,18 @@ TEST(MachineFile, SaysWhatIsWrongWithTimesOfCommands) {
             "\"16\": {\"16\": 1}}}}"),
        "m.json: gemm_seconds.bf16.8.16: expected the same numbers of elements "
        "as for the other sides before"},
+      {with("\"gemm_factors\": {\"bf16\": {}}"),
+       "m.json: gemm_factors.bf16: expected none: 'gemm_seconds' has no times "
+       "of this type"},
+      {with(times + std::string("\"gemm_factors\": {\"bf16\": {\"lhs\": {}}}")),
+       "m.json: gemm_factors.bf16.lhs: unknown key"},
+      {with(times + std::string("\"gemm_factors\": {\"bf16\": "
+                                "{\"sums_rhs\": {}}}")),
+       "m.json: gemm_factors.bf16.sums_rhs: expected at least one factor"},
+      {with(times + std::string("\"gemm_factors\": {\"bf16\": "
+                                "{\"sums_rhs\": {\"8\": 0}}}")),
+       "m.json: gemm_factors.bf16.sums_rhs.8: expected a number from 0.001 to "
+       "1000, found 0"},
       {replaced("\"memory_bytes_per_second\": 2e12",
                 "\"memory_bytes_per_second\": {}"),
        "m.json: device.memory_bytes_per_second: expected at least one rate"},

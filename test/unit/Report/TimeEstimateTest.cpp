@@ -333,6 +333,33 @@ TEST_F(TimeEstimateTest, DevicesHaveCaches) {
   EXPECT_DOUBLE_EQ(estimate(update).memorySeconds, 3 * 128 / 50.0);
 }
 
+TEST_F(TimeEstimateTest, LibraryGemmsTakeLongerByTheirForm) {
+  GemmTimes &times =
+      machine.gemmTimes[static_cast<unsigned>(machine.f32MatmulType)];
+  times.sides = {{{4}, {4}, {4}}};
+  times.seconds = {500};
+  times.transposeLhs = {{4, 2}};
+  times.transposeRhs = {{4, 3}};
+  times.sumsRhs = {{4, 5}};
+  auto getSeconds = [&](llvm::StringRef flags, llvm::StringRef sums = "") {
+    return estimate(("func.func @f(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>) "
+                     "-> tensor<4x4xf32> {\n  %0" +
+                     llvm::Twine(sums.empty() ? "" : ":2") +
+                     " = shardc.gemm %x, %w " + flags +
+                     " : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>" +
+                     sums + "\n  return %0" + (sums.empty() ? "" : "#0") +
+                     " : tensor<4x4xf32>\n}")
+                        .str())
+        .computeSeconds;
+  };
+  EXPECT_DOUBLE_EQ(getSeconds(""), 500);
+  EXPECT_DOUBLE_EQ(getSeconds("transpose_lhs"), 1000);
+  EXPECT_DOUBLE_EQ(getSeconds("transpose_rhs"), 1500);
+  EXPECT_DOUBLE_EQ(getSeconds("transpose_lhs transpose_rhs"), 3000);
+  EXPECT_DOUBLE_EQ(getSeconds("transpose_lhs sums_rhs", ", tensor<4xf32>"),
+                   2500);
+}
+
 TEST_F(TimeEstimateTest, LibraryGemmsTakeMeasuredTimes) {
   const std::string gemm = R"(
 func.func @f(%x: tensor<4x8xf32>, %w: tensor<8x4xf32>) -> tensor<4x4xf32> {
@@ -347,7 +374,8 @@ func.func @f(%x: tensor<4x8xf32>, %w: tensor<8x4xf32>) -> tensor<4x4xf32> {
   // With its start and its accesses.
   GemmTimes &times =
       machine.gemmTimes[static_cast<unsigned>(machine.f32MatmulType)];
-  times = {{{{4}, {4}, {4}}}, {0.5}};
+  times.sides = {{{4}, {4}, {4}}};
+  times.seconds = {0.5};
   time = estimate(gemm);
   EXPECT_DOUBLE_EQ(time.computeSeconds, 2 * 0.5);
   EXPECT_DOUBLE_EQ(time.memorySeconds, 3.2 - 1);

@@ -112,7 +112,7 @@ shardc::rt::cuda::measureCopies(const cuda::Stream &stream, uint64_t bytes,
 
 namespace {
 
-/// Two factors of f32 or bf16, a result and scratch memory.
+/// Two factors of f32 or bf16, a result, a vector and scratch memory.
 class Matrices {
 public:
   static absl::StatusOr<Matrices> allocate(const cuda::Context &context,
@@ -120,12 +120,14 @@ public:
                                            uint64_t workspaceBytes) {
     Matrices matrices;
     matrices.size = size;
-    for (DeviceMemory *memory :
-         {&matrices.a, &matrices.b, &matrices.c, &matrices.workspace}) {
-      absl::StatusOr<DeviceMemory> made = DeviceMemory::allocate(
-          context,
-          memory == &matrices.workspace ? workspaceBytes : 4 * size * size,
-          "the matrices of a GEMM");
+    for (DeviceMemory *memory : {&matrices.a, &matrices.b, &matrices.c,
+                                 &matrices.vector, &matrices.workspace}) {
+      absl::StatusOr<DeviceMemory> made =
+          DeviceMemory::allocate(context,
+                                 memory == &matrices.workspace ? workspaceBytes
+                                 : memory == &matrices.vector  ? 4 * size
+                                                              : 4 * size * size,
+                                 "the matrices of a GEMM");
       if (!made.ok())
         return made.status();
       *memory = *std::move(made);
@@ -167,11 +169,11 @@ public:
   }
 
   GemmOperands places() const {
-    return {a.address(), b.address(), c.address()};
+    return {a.address(), b.address(), c.address(), vector.address()};
   }
 
   int64_t size; ///< Rows and columns.
-  DeviceMemory a, b, c, workspace;
+  DeviceMemory a, b, c, vector, workspace;
 };
 
 } // namespace
@@ -188,6 +190,16 @@ constexpr GemmType gemmTypes[] = {{"f32", DType::F32, Precision::Highest},
                                   {"tf32", DType::F32, Precision::TF32},
                                   {"bf16", DType::BF16, Precision::Highest}};
 
+/// What a GEMM does besides multiplying factors as they lie.
+struct GemmForm {
+  const char *name;
+  bool transposeA, transposeB, sumsColumns;
+};
+constexpr GemmForm plainForm = {"", false, false, false};
+constexpr GemmForm otherForms[] = {{"transpose_lhs", true, false, false},
+                                   {"transpose_rhs", false, true, false},
+                                   {"sums_rhs", true, false, true}};
+
 /// A GPU that is measured.
 class MeasuredGpu {
 public:
@@ -200,9 +212,9 @@ public:
     return matrices->fill(*stream, dtype);
   }
   /// A GEMM of the allocated matrices, or of a part of them.
-  absl::StatusOr<std::unique_ptr<Gemm>> prepare(const GemmType &type,
-                                                int64_t rows, int64_t columns,
-                                                int64_t terms) const;
+  absl::StatusOr<std::unique_ptr<Gemm>>
+  prepare(const GemmType &type, int64_t rows, int64_t columns, int64_t terms,
+          const GemmForm &form = plainForm) const;
   absl::Status issue(const Gemm &gemm) const {
     return gemm.issue(matrices->places(), matrices->workspace.address(),
                       *stream);
@@ -262,16 +274,19 @@ absl::Status MeasuredGpu::allocateMatrices(int64_t size) {
 
 absl::StatusOr<std::unique_ptr<Gemm>>
 MeasuredGpu::prepare(const GemmType &type, int64_t rows, int64_t columns,
-                     int64_t terms) const {
+                     int64_t terms, const GemmForm &form) const {
   GemmCommand command{};
   command.bias = -1;
-  command.columnSums = -1;
+  command.columnSums = form.sumsColumns ? 0 : -1;
+  command.transposeA = form.transposeA;
+  command.transposeB = form.transposeB;
   command.batch = 1;
   command.m = rows;
   command.n = columns;
   command.k = terms;
   command.precision = type.precision;
-  const GemmRequest request{0, &command, {type.dtype, type.dtype}, 256};
+  const DType result = form.transposeA ? DType::F32 : type.dtype;
+  const GemmRequest request{0, &command, {type.dtype, result}, 256};
   return Gemm::prepare(*library, request, matrices->places(),
                        options.gemmWorkspaceBytes, nullptr);
 }
@@ -397,6 +412,46 @@ static absl::Status measureHost(const MeasuredGpu &gpu, GpuTimes &times) {
   return absl::OkStatus();
 }
 
+/// Adds the GEMMs of `type` to `times`.
+static absl::Status measureGemms(MeasuredGpu &gpu, const GemmType &type,
+                                 absl::Span<const int64_t> sides,
+                                 GpuTimes &times) {
+  if (absl::Status s = gpu.fillMatrices(type.dtype); !s.ok())
+    return s;
+  auto measure = [&](int64_t rows, int64_t columns, int64_t terms,
+                     const GemmForm &form) -> absl::StatusOr<double> {
+    absl::StatusOr<std::unique_ptr<Gemm>> gemm =
+        gpu.prepare(type, rows, columns, terms, form);
+    if (!gemm.ok())
+      return gemm.status();
+    // Of long ones a few are enough.
+    const double flops = 2.0 * rows * columns * terms;
+    return timeInGraph(*gpu.stream, flops < 1e9 ? 16 : 2, gpu.options.deadline,
+                       [&] { return gpu.issue(**gemm); });
+  };
+  for (int64_t rows : sides)
+    for (int64_t columns : sides)
+      for (int64_t terms : sides) {
+        absl::StatusOr<double> seconds =
+            measure(rows, columns, terms, plainForm);
+        if (!seconds.ok())
+          return seconds.status();
+        times.gemms.push_back({type.name, rows, columns, terms, *seconds});
+      }
+  for (int64_t side : sides) {
+    absl::StatusOr<double> plain = measure(side, side, side, plainForm);
+    if (!plain.ok())
+      return plain.status();
+    for (const GemmForm &form : otherForms) {
+      absl::StatusOr<double> seconds = measure(side, side, side, form);
+      if (!seconds.ok())
+        return seconds.status();
+      times.factors.push_back({type.name, form.name, side, *seconds / *plain});
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<GpuTimes>
 shardc::rt::cuda::measureTimes(const CudaOptions &options,
                                absl::Span<const int64_t> sides) {
@@ -414,25 +469,8 @@ shardc::rt::cuda::measureTimes(const CudaOptions &options,
           *std::max_element(sides.begin(), sides.end()));
       !s.ok())
     return s;
-  for (const GemmType &type : gemmTypes) {
-    if (absl::Status s = (*gpu)->fillMatrices(type.dtype); !s.ok())
+  for (const GemmType &type : gemmTypes)
+    if (absl::Status s = measureGemms(**gpu, type, sides, times); !s.ok())
       return s;
-    for (int64_t rows : sides)
-      for (int64_t columns : sides)
-        for (int64_t terms : sides) {
-          absl::StatusOr<std::unique_ptr<Gemm>> gemm =
-              (*gpu)->prepare(type, rows, columns, terms);
-          if (!gemm.ok())
-            return gemm.status();
-          // Of long ones a few are enough.
-          const double flops = 2.0 * rows * columns * terms;
-          absl::StatusOr<double> seconds = timeInGraph(
-              *(*gpu)->stream, flops < 1e9 ? 16 : 2, options.deadline,
-              [&] { return (*gpu)->issue(**gemm); });
-          if (!seconds.ok())
-            return seconds.status();
-          times.gemms.push_back({type.name, rows, columns, terms, *seconds});
-        }
-  }
   return times;
 }

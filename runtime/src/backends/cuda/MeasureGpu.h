@@ -37,6 +37,17 @@ struct GemmTime {
   double seconds;
 };
 
+/// The time of a GEMM with `side` rows, columns and terms over that of one
+/// which reads both factors as they are, by what it does besides:
+/// "transpose_lhs", "transpose_rhs", or "sums_rhs", with the left factor
+/// transposed and sums of the columns of the right one. Those of bf16 with the
+/// left factor transposed have results of f32, as gradients of weights are.
+struct GemmFactor {
+  const char *type, *form;
+  int64_t side;
+  double factor;
+};
+
 /// The times of commands in captured graphs, each with its start.
 struct GpuTimes {
   /// A launch of a graph besides its commands, and a small kernel that waits
@@ -49,6 +60,8 @@ struct GpuTimes {
   std::map<uint64_t, double> memory;
   /// Of library GEMMs of all types and combinations of sides.
   std::vector<GemmTime> gemms;
+  /// Of all types, forms and sides.
+  std::vector<GemmFactor> factors;
 };
 
 /// Measures GPU `options.gpu`, with GEMMs of all combinations of `sides`.
