@@ -2,6 +2,7 @@
 
 #include "base/CopyToMemory.h"
 #include "base/Crc32.h"
+#include "base/Parts.h"
 
 #include <gtest/gtest.h>
 #include <random>
@@ -55,5 +56,29 @@ TEST(CopyToMemoryTest, CopiesThatAndNoMore) {
         expected.replace(to, count, bytes, from, count);
         ASSERT_EQ(copy, expected)
             << count << " bytes from " << from << " to " << to;
+      }
+}
+
+TEST(ForEachPartTest, HasPartsOneBehindTheOther) {
+  for (int64_t count : {0, 1, 7, 8, 9, 1000})
+    for (int64_t least : {0, 1, 3, 500, 5000})
+      for (int threads : {1, 2, 5}) {
+        std::vector<int> runs(count);
+        std::vector<int64_t> ends(threads, -1);
+        forEachPart(count, least, threads,
+                    [&](int64_t part, int64_t begin, int64_t end) {
+                      ends[part] = end;
+                      for (int64_t i = begin; i < end; ++i)
+                        ++runs[i];
+                      if (part > 0) {
+                        EXPECT_GE(end - begin, least);
+                      }
+                    });
+        EXPECT_EQ(runs, std::vector<int>(count, 1));
+        const int64_t parts = std::clamp<int64_t>(
+            count / std::max<int64_t>(least, 1), 1, threads);
+        EXPECT_TRUE(std::is_sorted(ends.begin(), ends.begin() + parts));
+        EXPECT_EQ(ends[parts - 1], count);
+        EXPECT_EQ(std::count(ends.begin(), ends.end(), -1), threads - parts);
       }
 }

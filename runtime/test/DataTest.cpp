@@ -357,6 +357,27 @@ TEST(BatchesTest, CopiesRowsOfAnySize) {
   }
 }
 
+/// Those of more than 8 MiB are gathered in several threads.
+TEST(BatchesTest, CopiesLargeBatches) {
+  constexpr int64_t rows = 301, width = 9001;
+  Dataset dataset;
+  dataset.rows = rows;
+  HostArray x(DType::F32, {rows, width});
+  auto values =
+      absl::MakeSpan(reinterpret_cast<float *>(x.data.data()), rows * width);
+  std::iota(values.begin(), values.end(), 0.0f);
+  dataset.arrays.emplace("x", x);
+  const std::vector<int64_t> order = shuffledRows(rows, /*seed=*/1, 0);
+  const RowsOfBatch taken = {{"x", {{10, 299}}}};
+  Batch batch = *gatherBatch(dataset, order, 0, rows, taken);
+  auto gathered = batch.arrays.at("x").values<float>();
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t i : {int64_t(0), int64_t(1), width - 1})
+      ASSERT_EQ(gathered[row * width + i],
+                row < 10 || row >= 299 ? 0 : values[order[row] * width + i])
+          << row << ", " << i;
+}
+
 TEST_P(BatchStreamTest, TooFewRowsForABatchAreAnError) {
   Dataset dataset = numbered(10);
   EXPECT_TRUE(BatchStream::create(dataset, batchesOf(10, GetParam())).ok());

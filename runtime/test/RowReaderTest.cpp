@@ -231,6 +231,36 @@ TEST(RowReaderTest, BatchesAreThoseOfADataSetInMemory) {
   }
 }
 
+/// Of the rows that do not fit it is the first one of the batch, though threads
+/// share the rows of large ones.
+TEST(RowReaderTest, NamesTheFirstRowThatDoesNotFit) {
+  constexpr int64_t rows = 300, width = 10000;
+  TemporaryFolder folder;
+  std::string path = folder / "x.npy";
+  HostArray x = numbered<float>(DType::F32, rows, width);
+  for (int64_t row : {20, 60, 250})
+    reinterpret_cast<float *>(x.data.data())[row * width + 5] =
+        std::numeric_limits<float>::infinity();
+  writeAll(path, *formatNpy(x.view()));
+  DatasetOptions options;
+  options.byRows = true;
+  auto dataset = loadDataset(path, options);
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  TensorInfo input{"x", Role::Input, DType::F32, {rows, width}};
+  auto &reader = dataset->inFile.at("x");
+  reader = std::make_shared<const RowReader>(
+      reader->fitted(RowFit(input, "array \"x\""), {rows, width}));
+  std::vector<int64_t> order(rows);
+  for (int64_t i = 0; i < rows; ++i)
+    order[i] = rows - 1 - i;
+  EXPECT_EQ(gatherBatch(*dataset, order, 0, rows).status(),
+            absl::InvalidArgumentError(
+                "array \"x\": row 250 holds inf, expected finite numbers"));
+  EXPECT_EQ(gatherBatch(*dataset, order, 60, rows - 60).status(),
+            absl::InvalidArgumentError(
+                "array \"x\": row 60 holds inf, expected finite numbers"));
+}
+
 /// The error of a row ends the stream, and so does a file that has changed.
 TEST(RowReaderTest, NamesTheRowThatDoesNotFit) {
   TemporaryFolder folder;

@@ -2,6 +2,7 @@
 
 #include "data/Batches.h"
 
+#include "base/Parts.h"
 #include "data/Random.h"
 #include "data/RowReader.h"
 
@@ -84,13 +85,16 @@ static void copyRows(const std::byte *from, const BatchOrder &order,
   }
 }
 
+/// The bytes of a row of an array of rows.
+static int64_t bytesOfRow(DType dtype, absl::Span<const int64_t> shape) {
+  return numElements(shape.subspan(1)) * byteSize(dtype);
+}
+
 /// Copies the rows in `range` of a batch from an array in memory. Most rows
 /// have few bytes, which a call would not be worth.
 static void copyRows(const HostArray &array, const BatchOrder &order,
                      RowRange range, HostArray &batch) {
-  const int64_t rowBytes =
-      array.shape[0] ? array.data.size() / array.shape[0] : 0;
-  range.last = std::min(range.last, order.size);
+  const int64_t rowBytes = bytesOfRow(array.dtype, array.shape);
   const std::byte *from = array.data.data();
   std::byte *to = batch.data.data();
   if (rowBytes > 1024)
@@ -110,15 +114,34 @@ static void copyRows(const HostArray &array, const BatchOrder &order,
 /// data as well at once.
 static absl::Status readRows(const RowReader &from, const BatchOrder &order,
                              RowRange range, HostArray &to) {
-  const int64_t last = std::min(range.last, order.size);
-  for (int64_t i = range.first, end; i < last; i = end) {
+  for (int64_t i = range.first, end; i < range.last; i = end) {
     end = i + 1;
-    while (end < last && order.at(end) == order.at(end - 1) + 1)
+    while (end < range.last && order.at(end) == order.at(end - 1) + 1)
       ++end;
     if (absl::Status status = from.read(order.at(i), end - i, to, i);
         !status.ok())
       return status;
   }
+  return absl::OkStatus();
+}
+
+/// Runs `gather` on parts of `range`, in threads if many bytes are in it.
+/// Returns the error of the first part that has one.
+static absl::Status
+gatherParts(RowRange range, int64_t rowBytes,
+            absl::FunctionRef<absl::Status(RowRange)> gather) {
+  constexpr int64_t leastBytes = 4 << 20;
+  const int64_t count = std::max<int64_t>(range.last - range.first, 0);
+  const int threads = count * rowBytes < 2 * leastBytes ? 1 : copyThreads();
+  std::vector<absl::Status> statuses(threads);
+  forEachPart(
+      count, leastBytes / std::max<int64_t>(rowBytes, 1), threads,
+      [&](int64_t part, int64_t begin, int64_t end) {
+        statuses[part] = gather({range.first + begin, range.first + end});
+      });
+  for (absl::Status &status : statuses)
+    if (!status.ok())
+      return std::move(status);
   return absl::OkStatus();
 }
 
@@ -130,10 +153,12 @@ absl::Status shardc::rt::gatherBatch(const Dataset &dataset,
   batch.validRows = std::min(size, available);
   const BatchOrder rows{order, begin, size, batch.validRows};
   const std::vector<RowRange> all = {{0, size}};
-  auto rangesOf =
-      [&](const std::string &name) -> const std::vector<RowRange> & {
+  auto rangesOf = [&](const std::string &name) {
     auto found = taken.find(name);
-    return found == taken.end() ? all : found->second;
+    std::vector<RowRange> ranges = found == taken.end() ? all : found->second;
+    for (RowRange &range : ranges)
+      range.last = std::min(range.last, size);
+    return ranges;
   };
   auto arrayOf = [&](const std::string &name, DType dtype,
                      std::vector<int64_t> shape) -> HostArray & {
@@ -150,12 +175,23 @@ absl::Status shardc::rt::gatherBatch(const Dataset &dataset,
     }
     HostArray &to = arrayOf(name, array.dtype, array.shape);
     for (RowRange range : rangesOf(name))
-      copyRows(array, rows, range, to);
+      if (absl::Status status =
+              gatherParts(range, bytesOfRow(array.dtype, array.shape),
+                          [&](RowRange part) {
+                            copyRows(array, rows, part, to);
+                            return absl::OkStatus();
+                          });
+          !status.ok())
+        return status;
   }
   for (const auto &[name, reader] : dataset.inFile) {
     HostArray &to = arrayOf(name, reader->dtype(), reader->shape());
     for (RowRange range : rangesOf(name))
-      if (absl::Status status = readRows(*reader, rows, range, to);
+      if (absl::Status status =
+              gatherParts(range, bytesOfRow(reader->dtype(), reader->shape()),
+                          [&, &reader = *reader](RowRange part) {
+                            return readRows(reader, rows, part, to);
+                          });
           !status.ok())
         return status;
   }

@@ -3,11 +3,10 @@
 #include "backends/cuda/HostLayout.h"
 
 #include "base/CopyToMemory.h"
+#include "base/Parts.h"
 #include "exec/Shards.h"
 
 #include <set>
-#include <system_error>
-#include <thread>
 
 using namespace shardc::rt;
 using namespace shardc::rt::cuda;
@@ -86,30 +85,17 @@ void HostLayout::scatter(size_t number, const NamedArrays &arrays,
         shardOf(plan.mesh, spec.sharding, spec.shape, shard.device));
   // Each thread takes a part of the array's bytes.
   const int64_t all = numElements(spec.shape) * byteSize(spec.dtype);
-  auto copyPart = [&](int64_t begin, int64_t end) {
-    for (size_t i = 0; i < shards.size(); ++i)
-      forEachRunWithin(shards[i], spec.dtype, spec.shape, begin, end,
-                       [&](int64_t from, int64_t to, int64_t bytes) {
-                         copyToMemory(batch + input.shards[i].offset + to,
-                                      array + from, bytes);
-                       });
-    endCopiesToMemory();
-  };
   constexpr int64_t leastPart = 1 << 20;
-  const int64_t parts = std::clamp<int64_t>(all / leastPart, 1, threads);
-  std::vector<std::thread> helpers;
-  int64_t begun = 1;
-  try {
-    for (; begun < parts; ++begun)
-      helpers.emplace_back(copyPart, all * begun / parts,
-                           all * (begun + 1) / parts);
-  } catch (const std::system_error &) {
-    // No more threads: this one copies the rest.
-  }
-  copyPart(0, all / parts);
-  copyPart(all * begun / parts, all);
-  for (std::thread &helper : helpers)
-    helper.join();
+  forEachPart(
+      all, leastPart, threads, [&](int64_t, int64_t begin, int64_t end) {
+        for (size_t i = 0; i < shards.size(); ++i)
+          forEachRunWithin(shards[i], spec.dtype, spec.shape, begin, end,
+                           [&](int64_t from, int64_t to, int64_t bytes) {
+                             copyToMemory(batch + input.shards[i].offset + to,
+                                          array + from, bytes);
+                           });
+        endCopiesToMemory();
+      });
 }
 
 std::vector<HostArray> HostLayout::gather(size_t program,

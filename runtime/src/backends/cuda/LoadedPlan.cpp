@@ -3,22 +3,18 @@
 #include "backends/cuda/LoadedPlan.h"
 
 #include "backends/cuda/TuneGemms.h"
-#include "base/UsableCpus.h"
+#include "base/Parts.h"
 
 #include <algorithm>
 
 using namespace shardc::rt;
 using namespace shardc::rt::cuda;
 
-/// Some threads copy as fast as the memory of a host is.
-static constexpr int mostCopyThreads = 8;
-
 LoadedPlan::LoadedPlan(const PlanSpec &spec, const ExecutorOptions &options,
                        const CudaOptions &cudaOptions,
                        std::vector<int64_t> local)
     : spec(spec), options(options), cudaOptions(cudaOptions), local(local),
-      host(spec, std::move(local),
-           std::min(findUsableCpus().count(), mostCopyThreads)) {}
+      host(spec, std::move(local), copyThreads()) {}
 
 /// Moves the value of `made`, if it has one, to the heap.
 template <typename T>
