@@ -62,7 +62,7 @@ check() {
 # What the runtime brings along for collectives.
 for chip in sm_80 sm_90; do
   modules=$((modules + 1))
-  print-reduce-ptx >"$work/k.ptx" &&
+  print-collective-ptx >"$work/k.ptx" &&
     "$ptxas" -arch=$chip -v "$work/k.ptx" -o "$work/k.cubin" &>"$work/log" &&
     ! grep -q '[1-9][0-9]* bytes spill' "$work/log" ||
     fail "kernels of collectives for $chip"

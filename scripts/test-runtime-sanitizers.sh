@@ -37,7 +37,7 @@ else
   # threads; GEMMs of many shapes; damaged files and plans; orders. What is left
   # behind by failures is for AddressSanitizer: one executor's shows their threads.
   one_thread='InProcess*:PackedGemmTest.*Shape*:PackedGemmTest.Parts*:*/GemmTest.*:Safetensors*:CheckpointTest.AManifest*'
-  one_thread+=':NpzTest*:*DamagedPlanTest*:PipelineFuzzTest*:MessagePlacesTest*:ReducePtxTest*'
+  one_thread+=':NpzTest*:*DamagedPlanTest*:PipelineFuzzTest*:MessagePlacesTest*:CollectivePtxTest*'
   one_thread+=':CudaSeveralGpusTest.EveryFailure*:CudaPipelineTest.EveryFailure*'
   GTEST_FILTER="-$one_thread" check tsan -E '^runtime-collectives-[13]$'
 fi

@@ -270,6 +270,89 @@ TEST_P(CollectivesTest, ReduceScatter) {
         }
 }
 
+/// Several tensors of different types and alignments at once: rows of vectors
+/// and of elements. On one mesh there is more than threads do in one turn.
+TEST_P(CollectivesTest, SeveralTensors) {
+  std::vector<int> axes;
+  for (size_t axis = 0; axis < mesh.axes().size(); ++axis)
+    axes.push_back(axis);
+  const int64_t devices = mesh.numDevices();
+  struct Case {
+    DType dtype;
+    std::vector<int64_t> shape; ///< Whole.
+    int dim;
+  };
+  const Case cases[] = {{DType::F32, {devices == 3 ? 200 : 8, 24000}, 1},
+                        {DType::F32, {24 * devices, 128}, 0},
+                        {DType::BF16, {3, 1001}, 1},
+                        {DType::BF16, {16 * devices, 8}, 0},
+                        {DType::I64, {7}, 0},
+                        {DType::F32, {0, 5}, 0}};
+  for (CollectiveKind kind :
+       {CollectiveKind::AllGather, CollectiveKind::ReduceScatter,
+        CollectiveKind::AllReduce}) {
+    CollectiveSpec spec{kind, Reduction::Sum, axes, {}, {}};
+    std::vector<std::vector<HostArray>> ins, outs; // By tensor and device.
+    for (const Case &one : cases) {
+      std::vector<int64_t> shard = one.shape;
+      shard[one.dim] = ceilDiv(shard[one.dim], axes);
+      const auto &inShape =
+          kind == CollectiveKind::AllGather ? shard : one.shape;
+      const auto &outShape =
+          kind == CollectiveKind::ReduceScatter ? shard : one.shape;
+      CollectiveTensor tensor{one.dtype, inShape, outShape, one.dim,
+                              -1,        {},      {}};
+      ins.emplace_back();
+      outs.emplace_back();
+      for (int64_t device = 0; device < devices; ++device) {
+        ins.back().emplace_back(one.dtype, inShape);
+        outs.back().emplace_back(one.dtype, outShape);
+        for (int64_t i = 0; i < numElements(inShape); ++i)
+          store(one.dtype, ins.back().back().data.data(), i,
+                valueAt(one.dtype, device, i));
+      }
+      for (int64_t device = 0; device < devices; ++device) {
+        tensor.in.push_back(ins.back()[device].data.data());
+        tensor.out.push_back(outs.back()[device].data.data());
+      }
+      spec.tensors.push_back(std::move(tensor));
+    }
+    auto prepared = backend->prepare(mesh, spec);
+    ASSERT_TRUE(prepared.ok()) << prepared.status();
+    for (int64_t task = 0; task < (*prepared)->numTasks(); ++task)
+      ASSERT_TRUE((*prepared)->runTask(task).ok());
+    for (size_t t = 0; t < std::size(cases); ++t) {
+      const auto &[dtype, shape, dim] = cases[t];
+      const int64_t shard = ceilDiv(shape[dim], axes);
+      int64_t outer = 1, inner = 1;
+      for (int d = 0; d < static_cast<int>(shape.size()); ++d)
+        if (d != dim)
+          (d < dim ? outer : inner) *= shape[d];
+      // Element (a, row, c) of the whole, and of member `member`'s shard.
+      for (int64_t a = 0; a < outer; ++a)
+        for (int64_t row = 0; row < shape[dim]; ++row)
+          for (int64_t c = 0; c < inner; ++c) {
+            const int64_t member = row / shard;
+            const int64_t whole = (a * shape[dim] + row) * inner + c;
+            const int64_t part = (a * shard + row % shard) * inner + c;
+            double expected = 0;
+            for (int64_t device = 0; device < devices; ++device)
+              expected += valueAt(dtype, device, whole);
+            if (kind == CollectiveKind::AllGather)
+              expected = valueAt(dtype, member, part);
+            for (int64_t device = 0; device < devices; ++device) {
+              if (kind == CollectiveKind::ReduceScatter && device != member)
+                continue;
+              const int64_t at =
+                  kind == CollectiveKind::ReduceScatter ? part : whole;
+              ASSERT_EQ(load(dtype, outs[t][device].data.data(), at), expected)
+                  << toString(kind) << " tensor " << t << " row " << row;
+            }
+          }
+    }
+  }
+}
+
 TEST_P(CollectivesTest, AllToAll) {
   for (const std::vector<int> &axes : axisLists())
     for (int64_t split : {0, 1, 5, 12})

@@ -39,7 +39,7 @@ private:
 
 class VirtualGpu : public Collectives {
 public:
-  absl::Status open() {
+  absl::Status open(int64_t devices) {
     auto opened = cuda::Driver::open(libraryOf("SHARDC_LIBCUDA"));
     if (!opened.ok())
       return opened.status();
@@ -53,7 +53,8 @@ public:
     if (!created.ok())
       return created.status();
     stream = std::make_unique<cuda::Stream>(*std::move(created));
-    auto made = cuda::createVirtualCollectives(*context);
+    auto made =
+        cuda::createVirtualCollectives(*context, devices, absl::Minutes(1));
     if (!made.ok())
       return made.status();
     backend = *std::move(made);
@@ -98,9 +99,9 @@ private:
 } // namespace
 
 std::unique_ptr<Collectives>
-shardc::rt::test::createVirtualGpuCollectives(const Mesh &) {
+shardc::rt::test::createVirtualGpuCollectives(const Mesh &mesh) {
   auto gpu = std::make_unique<VirtualGpu>();
-  if (absl::Status s = gpu->open(); !s.ok()) {
+  if (absl::Status s = gpu->open(mesh.numDevices()); !s.ok()) {
     std::cerr << s.message() << "\n";
     return nullptr;
   }

@@ -144,8 +144,13 @@ TEST_F(CudaPipelineTest, AllocatesTheArenasOfRanks) {
   }
   EXPECT_EQ((*executor)->allocatedBytes(), all);
   // Contexts of three axes, the seed and the run, for two microbatches; and two
-  // batches of four shards of inputs, which the devices on a GPU share.
-  EXPECT_EQ(fake->bytesAllocated, all + 12 * 2 * 40 + 2 * 4 * 64);
+  // batches of four shards of inputs, which the devices on a GPU share, as they
+  // do the tables of transfers and collectives.
+  const uint64_t contexts = 2 * 40, inputs = 2 * 4 * 64;
+  ASSERT_GT(fake->bytesAllocated, all + 12 * contexts + inputs);
+  const uint64_t tables = fake->bytesAllocated - all - 12 * contexts - inputs;
+  EXPECT_EQ((*executor)->scratchBytesPerDevice(),
+            contexts + (inputs + 11) / 12 + (tables + 11) / 12);
 }
 
 /// A device has programs of one rank, but takes part in making the

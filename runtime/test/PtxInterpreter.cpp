@@ -95,9 +95,10 @@ void PtxInterpreter::parseBody(const std::string &text) {
     size_t space = std::min(statement.find(' '), statement.size());
     instruction.name = split(statement.substr(0, space), '.');
     std::string operands = statement.substr(space);
-    // {low, high} is one operand.
+    // {%a, %b} is one operand.
     if (size_t open = operands.find('{'); open != std::string::npos)
-      std::replace(operands.begin() + open, operands.end(), ',', '|');
+      std::replace(operands.begin() + open,
+                   operands.begin() + operands.find('}'), ',', '|');
     instruction.operands = split(operands, ',');
     instructions.push_back(std::move(instruction));
   }
@@ -146,7 +147,7 @@ bool PtxInterpreter::runThread(Registers registers) {
       continue;
     }
     if (!execute(instruction, registers)) {
-      error = "unknown instruction";
+      error = "unknown or not aligned: instruction";
       for (const std::string &part : instruction.name)
         error += " " + part;
       return false;
@@ -158,12 +159,6 @@ bool PtxInterpreter::runThread(Registers registers) {
 
 uint64_t PtxInterpreter::value(const std::string &operand,
                                const Registers &registers) const {
-  if (operand[0] == '{') {
-    std::vector<std::string> halves =
-        split(operand.substr(1, operand.size() - 2), '|');
-    return (value(halves[0], registers) & 0xffff) |
-           (value(halves[1], registers) & 0xffff) << 16;
-  }
   if (auto parameter = parameters.find(operand); parameter != parameters.end())
     return reinterpret_cast<uintptr_t>(parameterBlock.data()) +
            parameter->second.offset;
@@ -176,7 +171,10 @@ uint64_t PtxInterpreter::value(const std::string &operand,
 
 uint64_t PtxInterpreter::addressIn(const std::string &operand,
                                    const Registers &registers) const {
-  return value(trim(operand.substr(1, operand.size() - 2)), registers);
+  std::vector<std::string> terms =
+      split(operand.substr(1, operand.size() - 2), '+');
+  return value(terms[0], registers) +
+         (terms.size() > 1 ? std::stoull(terms[1]) : 0);
 }
 
 /// "less than", "NaN" and so on of two values of T.
@@ -191,6 +189,31 @@ static bool compare(const std::string &how, uint64_t left, uint64_t right) {
              : how == "nan" && (std::isnan(double(a)) || std::isnan(double(b)));
 }
 
+bool PtxInterpreter::access(const Instruction &instruction,
+                            Registers &registers) {
+  const bool isLoad = instruction.name[0] == "ld";
+  const size_t bytes = widthOf(instruction.name.back());
+  uint64_t address = addressIn(instruction.operands[isLoad ? 1 : 0], registers);
+  std::string elements = instruction.operands[isLoad ? 0 : 1];
+  if (elements[0] == '{')
+    elements = elements.substr(1, elements.size() - 2);
+  const std::vector<std::string> names = split(elements, '|');
+  if (address % (bytes * names.size()) != 0)
+    return false;
+  for (const std::string &name : names) {
+    auto *memory = reinterpret_cast<char *>(address);
+    uint64_t bits = isLoad ? 0 : value(name, registers);
+    if (isLoad) {
+      std::memcpy(&bits, memory, bytes);
+      registers[name] = bits;
+    } else {
+      std::memcpy(memory, &bits, bytes);
+    }
+    address += bytes;
+  }
+  return true;
+}
+
 bool PtxInterpreter::execute(const Instruction &instruction,
                              Registers &registers) {
   const std::string &op = instruction.name[0], &type = instruction.name.back();
@@ -202,18 +225,8 @@ bool PtxInterpreter::execute(const Instruction &instruction,
     registers[instruction.operands[0]] = bits;
     return true;
   };
-  if (op == "ld" || op == "st") {
-    bool isLoad = op == "ld";
-    auto *memory = reinterpret_cast<char *>(
-        addressIn(instruction.operands[isLoad ? 1 : 0], registers));
-    uint64_t bits = isLoad ? 0 : in(1);
-    if (!isLoad) {
-      std::memcpy(memory, &bits, widthOf(type));
-      return true;
-    }
-    std::memcpy(&bits, memory, widthOf(type));
-    return put(bits);
-  }
+  if (op == "ld" || op == "st")
+    return access(instruction, registers);
   if (op == "mov") {
     uint64_t mask = type == "pred" || widthOf(type) == 8
                         ? ~uint64_t(0)
@@ -242,30 +255,44 @@ bool PtxInterpreter::execute(const Instruction &instruction,
     return put(bitsOf(as<double>(in(1)) + as<double>(in(2))));
   if (what == "sub.u64")
     return put(in(1) - in(2));
+  if (what == "sub.u32")
+    return put(uint32_t(in(1) - in(2)));
+  if (what == "min.u64")
+    return put(std::min(in(1), in(2)));
   if (what == "mul.lo.u64")
     return put(in(1) * in(2));
   if (what == "mul.wide.u32")
     return put(uint64_t(uint32_t(in(1))) * uint32_t(in(2)));
   if (what == "mad.lo.u64")
     return put(in(1) * in(2) + in(3));
-  if (what == "div.u64")
-    return put(in(1) / in(2));
+  if (what == "mad.lo.u32")
+    return put(uint32_t(in(1) * in(2) + in(3)));
+  if (what == "div.u32")
+    return put(uint32_t(in(1)) / uint32_t(in(2)));
   if (what == "shl.b64")
     return put(in(1) << in(2));
-  if (what == "cvt.u64.u32")
+  if (what == "shl.b32")
+    return put(uint32_t(in(1) << in(2)));
+  if (what == "cvt.u64.u32" || what == "cvt.u32.u64")
     return put(uint32_t(in(1)));
-  if (what == "cvt.rn.bf16.f32")
-    return put(std::isnan(as<float>(in(1))) ? 0x7fff
-                                            : toBF16(as<float>(in(1))));
+  if (what == "cvt.rn.bf16x2.f32") {
+    auto round = [&](size_t i) -> uint64_t {
+      const float value = as<float>(in(i));
+      return std::isnan(value) ? 0x7fff : toBF16(value);
+    };
+    return put(round(1) << 16 | round(2));
+  }
   if (what == "and.b32")
     return put(uint32_t(in(1) & in(2)));
+  if (what == "or.b32")
+    return put(uint32_t(in(1) | in(2)));
+  if (what == "and.pred")
+    return put(in(1) && in(2));
   if (what == "or.pred")
     return put(in(1) || in(2));
   if (what == "max.s32")
     return put(bitsOf(std::max(as<int32_t>(in(1)), as<int32_t>(in(2)))));
   if (what == "max.s64")
     return put(bitsOf(std::max(as<int64_t>(in(1)), as<int64_t>(in(2)))));
-  if (what == "max.u16")
-    return put(bitsOf(std::max(as<uint16_t>(in(1)), as<uint16_t>(in(2)))));
   return false;
 }

@@ -24,7 +24,7 @@ public:
 
   /// Runs a grid of `blocks` blocks of `threads` threads on parameters as
   /// cuLaunchKernel takes them. False, with `error` set, if an instruction is
-  /// unknown or a thread does not end.
+  /// unknown, an access is not aligned, or a thread does not end.
   bool run(void *const *parameters, unsigned blocks, unsigned threads);
 
   std::string error;
@@ -48,6 +48,8 @@ private:
   uint64_t value(const std::string &operand, const Registers &registers) const;
   uint64_t addressIn(const std::string &operand,
                      const Registers &registers) const;
+  /// Loads or stores an element or a vector.
+  bool access(const Instruction &instruction, Registers &registers);
 
   std::vector<Instruction> instructions;
   std::map<std::string, size_t> labels;

@@ -114,30 +114,13 @@ void Communication::combine(const Operation &operation,
       std::memcpy(out + rank * bytes, all[rank].data(), bytes);
     return;
   }
-  KernelBody reduce =
-      findKernel(std::string("shardc_reduce_") +
-                 (operation.reduction == ncclSum ? "sum_" : "max_") +
-                 nameOf(operation.type));
-  std::vector<std::vector<char>> arguments;
-  auto add = [&](const void *data, size_t size) {
-    const char *begin = static_cast<const char *>(data);
-    arguments.emplace_back(begin, begin + size);
-  };
-  const uint64_t elements[] = {operation.count, 1, operation.count,
-                               operation.count};
-  for (const uint64_t &number : elements)
-    add(&number, sizeof(number));
-  const uint32_t operands = size, results = 1;
-  add(&operands, sizeof(operands));
-  add(&results, sizeof(results));
-  std::vector<CUdeviceptr> addresses;
-  uint64_t start =
+  const uint64_t start =
       operation.kind == Operation::ReduceScatter ? rank * bytes : 0;
+  std::vector<const void *> in;
   for (const std::string &of : all)
-    addresses.push_back(reinterpret_cast<uintptr_t>(of.data() + start));
-  addresses.push_back(reinterpret_cast<uintptr_t>(out));
-  add(addresses.data(), addresses.size() * sizeof(CUdeviceptr));
-  reduce(arguments, 1);
+    in.push_back(of.data() + start);
+  findReduction(nameOf(operation.type),
+                operation.reduction == ncclSum)(in, {out}, bytes);
 }
 
 /// A group: all of it begins before any of it ends, and it ends when the

@@ -2,6 +2,7 @@
 
 #include "State.h"
 
+#include "backends/cuda/BoxTable.h"
 #include "base/ReductionTree.h"
 
 #include <algorithm>
@@ -71,48 +72,81 @@ T add(T lhs, T rhs) {
   }
 }
 
-/// The interface of ReduceKernels.h, an element after the other. `Wide` is the
-/// type of sums.
+/// `Wide` is the type of sums.
 template <typename T, typename Wide>
-void reduce(const std::vector<std::vector<char>> &arguments, bool isSum) {
-  auto width = read<uint64_t>(arguments[0]),
-       rows = read<uint64_t>(arguments[1]);
-  auto inPitch = read<uint64_t>(arguments[2]);
-  auto outPitch = read<uint64_t>(arguments[3]);
-  auto operands = read<uint32_t>(arguments[4]);
-  auto results = read<uint32_t>(arguments[5]);
-  const auto *addresses =
-      reinterpret_cast<const CUdeviceptr *>(arguments[6].data());
-  for (uint64_t row = 0; row < rows; ++row)
-    for (uint64_t column = 0; column < width; ++column) {
-      auto in = [&](uint32_t i) -> Wide {
-        return static_cast<const T *>(
-            pointer(addresses[i]))[row * inPitch + column];
-      };
-      // Of the operands from `first` on.
-      auto reduceNode = [&](auto &&self, int64_t first,
-                            int64_t leaves) -> Wide {
-        if (leaves == 1)
-          return in(first);
-        int64_t ofLeft = shardc::rt::leavesOfLeft(leaves);
-        Wide left = self(self, first, ofLeft);
-        Wide right = self(self, first + ofLeft, leaves - ofLeft);
-        if (isSum)
-          return add(left, right);
-        return right > left || std::isnan(double(right)) ? right : left;
-      };
-      Wide sum = reduceNode(reduceNode, 0, operands);
-      for (uint32_t i = 0; i < results; ++i)
-        static_cast<T *>(
-            pointer(addresses[operands + i]))[row * outPitch + column] = sum;
-    }
+void reduce(bool isSum, const std::vector<const void *> &in,
+            const std::vector<void *> &out, uint64_t bytes) {
+  for (uint64_t i = 0; i < bytes / sizeof(T); ++i) {
+    // Of the operands from `first` on.
+    auto reduceNode = [&](auto &&self, int64_t first, int64_t leaves) -> Wide {
+      if (leaves == 1)
+        return static_cast<const T *>(in[first])[i];
+      int64_t ofLeft = shardc::rt::leavesOfLeft(leaves);
+      Wide left = self(self, first, ofLeft);
+      Wide right = self(self, first + ofLeft, leaves - ofLeft);
+      if (isSum)
+        return add(left, right);
+      return right > left || std::isnan(double(right)) ? right : left;
+    };
+    Wide value = reduceNode(reduceNode, 0, in.size());
+    for (void *result : out)
+      static_cast<T *>(result)[i] = value;
+  }
 }
 
-KernelBody findReduction(const std::string &name) {
-  bool isSum = name.find("_sum_") != std::string::npos;
-  std::string type = name.substr(name.rfind('_') + 1);
-  using Arguments = const std::vector<std::vector<char>> &;
-  void (*run)(Arguments, bool) = nullptr;
+/// The interface of CollectivePtx.h, a box after the other.
+void runBoxes(const std::vector<std::vector<char>> &arguments, unsigned blocks,
+              const RowReduction &reduceRow) {
+  const auto *entries =
+      static_cast<const char *>(pointer(read<CUdeviceptr>(arguments[0])));
+  const auto *entryOfBlock =
+      static_cast<const uint32_t *>(pointer(read<CUdeviceptr>(arguments[1])));
+  const auto operands = read<uint32_t>(arguments[2]),
+             results = read<uint32_t>(arguments[3]);
+  for (unsigned block = 0; block < blocks; ++block) {
+    const char *at = entries + entryOfBlock[block] * (sizeof(BoxEntry) +
+                                                      8 * (operands + results));
+    BoxEntry entry;
+    std::memcpy(&entry, at, sizeof(entry));
+    if (entry.firstBlock != block)
+      continue;
+    std::vector<CUdeviceptr> addresses(operands + results);
+    std::memcpy(addresses.data(), at + sizeof(entry), 8 * addresses.size());
+    std::vector<const void *> in(operands);
+    std::vector<void *> out(results);
+    for (uint64_t row = 0; row < entry.height; ++row) {
+      for (uint32_t i = 0; i < operands; ++i)
+        in[i] = pointer(addresses[i] + row * entry.inPitch);
+      for (uint32_t i = 0; i < results; ++i)
+        out[i] = pointer(addresses[operands + i] + row * entry.outPitch);
+      reduceRow(in, out, entry.width << entry.unitShift);
+    }
+  }
+}
+
+/// What a kernel of collectives does with a row; empty if it is none.
+RowReduction findRowReduction(const std::string &name) {
+  if (name == "shardc_copy_boxes")
+    return [](const std::vector<const void *> &in,
+              const std::vector<void *> &out, uint64_t bytes) {
+      for (void *result : out)
+        std::memmove(result, in[0], bytes);
+    };
+  for (bool isSum : {false, true}) {
+    const std::string prefix =
+        isSum ? "shardc_reduce_sum_" : "shardc_reduce_max_";
+    if (name.rfind(prefix, 0) == 0)
+      return findReduction(name.substr(prefix.size()), isSum);
+  }
+  return {};
+}
+
+} // namespace
+
+RowReduction shardc::rt::test::findReduction(const std::string &type,
+                                             bool isSum) {
+  void (*run)(bool, const std::vector<const void *> &,
+              const std::vector<void *> &, uint64_t) = nullptr;
   if (type == "f32")
     run = reduce<float, float>;
   else if (type == "bf16")
@@ -127,18 +161,16 @@ KernelBody findReduction(const std::string &name) {
     run = reduce<uint8_t, uint8_t>;
   if (!run)
     return {};
-  return [=](Arguments arguments, unsigned) { run(arguments, isSum); };
+  return
+      [=](const std::vector<const void *> &in, const std::vector<void *> &out,
+          uint64_t bytes) { run(isSum, in, out, bytes); };
 }
-
-} // namespace
 
 KernelBody shardc::rt::test::findKernel(const std::string &name,
                                         const std::string &path) {
-  if (name.rfind("shardc_reduce_", 0) == 0 &&
-      (name.find("_sum_") != std::string::npos ||
-       name.find("_max_") != std::string::npos))
-    if (KernelBody body = findReduction(name))
-      return body;
+  if (RowReduction reduceRow = findRowReduction(name))
+    return [=](const std::vector<std::vector<char>> &arguments,
+               unsigned blocks) { runBoxes(arguments, blocks, reduceRow); };
   std::shared_ptr<void> library(
       path.empty() ? nullptr : dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL),
       [](void *handle) {

@@ -67,6 +67,15 @@ void drain();
 using KernelBody = std::function<void(
     const std::vector<std::vector<char>> &arguments, unsigned blocks)>;
 
+/// Reduces `bytes` bytes of all of `in` to each of `out`, in the order of the
+/// tree.
+using RowReduction =
+    std::function<void(const std::vector<const void *> &in,
+                       const std::vector<void *> &out, uint64_t bytes)>;
+
+/// That of elements of `type`, such as "f32"; empty if there is none.
+RowReduction findReduction(const std::string &type, bool isSum);
+
 /// The body of a kernel of the runtime or of the library `path`; empty if there
 /// is none.
 KernelBody findKernel(const std::string &name, const std::string &path = "");

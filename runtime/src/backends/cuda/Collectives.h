@@ -65,11 +65,12 @@ public:
   virtual void abort() {}
 };
 
-/// Between virtual devices of one GPU, which share one communication stream:
-/// copies from arena to arena, and kernels that read all operands of a group.
-/// Reductions give the bits of those between virtual CPU devices.
+/// Between the virtual `devices` of one GPU, which share one communication
+/// stream: kernels that read and write the arenas of all. Reductions give the
+/// bits of those between virtual CPU devices. `deadline` is that of preparing.
 [[nodiscard]] absl::StatusOr<std::unique_ptr<DeviceCollectives>>
-createVirtualCollectives(const Context &context);
+createVirtualCollectives(const Context &context, int64_t devices,
+                         absl::Duration deadline);
 
 /// Between GPUs of this process and others, by NCCL, one device on each. It
 /// takes tensors whose parts are contiguous; others go through scratch memory.

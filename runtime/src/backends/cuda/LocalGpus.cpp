@@ -143,7 +143,8 @@ LocalGpus::connect(const PlanSpec &plan, uint64_t seed,
                    const std::vector<int64_t> &local,
                    const CudaOptions &options) {
   if (!options.store && gpus.size() == 1)
-    return createVirtualCollectives(*gpus[0]->context);
+    return createVirtualCollectives(*gpus[0]->context, local.size(),
+                                    options.deadline);
   absl::StatusOr<std::unique_ptr<Nccl>> library = Nccl::open(options.ncclPath);
   if (!library.ok())
     return library.status();

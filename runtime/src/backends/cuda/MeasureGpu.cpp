@@ -2,12 +2,12 @@
 
 #include "backends/cuda/MeasureGpu.h"
 
+#include "backends/cuda/CollectiveKernels.h"
 #include "backends/cuda/DeviceMemory.h"
 #include "backends/cuda/Event.h"
 #include "backends/cuda/Gemm.h"
 #include "backends/cuda/Graph.h"
 #include "backends/cuda/PinnedMemory.h"
-#include "backends/cuda/ReduceKernels.h"
 #include "backends/cuda/TimeIssued.h"
 
 #include <algorithm>
@@ -335,22 +335,23 @@ shardc::rt::cuda::measureGpu(const CudaOptions &options, int64_t size) {
 /// Sets `times.stepSeconds` and `times.commandSeconds`: the runtime's own
 /// kernels add up two vectors of a block's threads.
 static absl::Status measureStarts(const MeasuredGpu &gpu, GpuTimes &times) {
-  constexpr uint64_t elements = 256;
+  constexpr uint64_t bytes = 256 * sizeof(float);
   constexpr int many = 200;
-  absl::StatusOr<ReduceKernels> kernels = ReduceKernels::load(*gpu.context);
+  absl::StatusOr<CollectiveKernels> kernels =
+      CollectiveKernels::load(*gpu.context, gpu.options.deadline);
   if (!kernels.ok())
     return kernels.status();
   absl::StatusOr<DeviceMemory> memory = DeviceMemory::allocate(
-      *gpu.context, 2 * elements * sizeof(float), "the operands of a kernel");
+      *gpu.context, 2 * bytes, "the operands of a kernel");
   if (!memory.ok())
     return memory.status();
-  ReduceParameters parameters{elements, 1, elements, elements, 2, 1, {}};
-  parameters.addresses[0] = memory->address();
-  parameters.addresses[1] = memory->address() + elements * sizeof(float);
-  parameters.addresses[2] = memory->address();
-  auto issue = [&] {
-    return kernels->issue(DType::F32, Reduction::Sum, parameters, *gpu.stream);
-  };
+  const CUdeviceptr first = memory->address();
+  absl::StatusOr<BoxLaunch> launch = kernels->prepareReductions(
+      DType::F32, Reduction::Sum,
+      {{bytes, 1, bytes, bytes, {first, first + bytes}, {first}}});
+  if (!launch.ok())
+    return launch.status();
+  auto issue = [&] { return launch->issue(*gpu.stream); };
   absl::StatusOr<double> one =
       timeInGraph(*gpu.stream, 1, gpu.options.deadline, issue);
   if (!one.ok())

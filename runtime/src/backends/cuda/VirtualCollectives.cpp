@@ -1,56 +1,44 @@
 //===- VirtualCollectives.cpp - Between parts of one GPU ------------------===//
 //
-// All devices share a communication stream. A collective is a sequence of work
-// on it: it starts when all devices have reached it and ends for all of them at
-// once.
+// All devices share a communication stream. A collective is a launch on it for
+// each type that it reduces, or one that copies: it starts when all devices
+// have reached it and ends for all of them at once.
 //
 //===----------------------------------------------------------------------===//
 
 #include "backends/cuda/BoxCopy.h"
+#include "backends/cuda/CollectiveKernels.h"
 #include "backends/cuda/Collectives.h"
-#include "backends/cuda/ReduceKernels.h"
 #include "shardc-rt/HostArray.h"
+
+#include <map>
 
 using namespace shardc::rt;
 using namespace shardc::rt::cuda;
 
 namespace {
 
-struct Reduce {
-  DType dtype;
-  ReduceParameters parameters;
-};
-
 CUdeviceptr addressOf(const void *pointer) {
   return reinterpret_cast<uintptr_t>(pointer);
 }
 
-/// Reductions, then copies.
-class VirtualCollective : public DeviceCollective {
+/// What a collective reduces and copies, in all groups and tensors.
+struct CollectiveBoxes {
+  std::map<DType, std::vector<BoxReduction>> reductions;
+  std::vector<BoxReduction> copies;
+};
+
+class VirtualPlanner {
 public:
-  VirtualCollective(const ReduceKernels &kernels, const Mesh &mesh,
-                    absl::Span<const int64_t> devices,
-                    const CollectiveSpec &spec)
-      : kernels(kernels), reduction(spec.reduction),
-        groups(groupsOf(mesh, devices, spec.axes)),
+  VirtualPlanner(const Mesh &mesh, absl::Span<const int64_t> devices,
+                 const CollectiveSpec &spec)
+      : groups(groupsOf(mesh, devices, spec.axes)),
         shards(mesh.numShards(spec.axes)) {}
 
   void add(const Mesh &mesh, absl::Span<const int64_t> devices,
            const CollectiveSpec &spec, const CollectiveTensor &tensor);
 
-  absl::Status
-  issue(absl::Span<const cuda::Stream *const> streams) const override {
-    const cuda::Stream &stream = *streams[0];
-    for (const Reduce &reduce : reduces)
-      if (absl::Status s =
-              kernels.issue(reduce.dtype, reduction, reduce.parameters, stream);
-          !s.ok())
-        return s;
-    for (const Copy2D &copy : copies)
-      if (absl::Status s = cuda::issue(copy, stream); !s.ok())
-        return s;
-    return absl::OkStatus();
-  }
+  CollectiveBoxes boxes;
 
 private:
   /// As indices into the list of devices.
@@ -74,23 +62,20 @@ private:
   void permute(const Mesh &mesh, absl::Span<const int64_t> devices,
                const CollectiveSpec &spec, const CollectiveTensor &tensor,
                const Group &group);
-  void append(std::vector<Copy2D> added) {
-    copies.insert(copies.end(), added.begin(), added.end());
-  }
+  /// Copies a box of `in` to the same box of tensors of the shape of `out`,
+  /// which is the first of `results`.
+  void copy(const BoxOf &in, const BoxOf &out, absl::Span<const int64_t> extent,
+            DType dtype, absl::Span<const CUdeviceptr> results);
 
-  const ReduceKernels &kernels;
-  const Reduction reduction;
   const std::vector<Group> groups;
   const int64_t shards;
-  std::vector<Reduce> reduces;
-  std::vector<Copy2D> copies;
 };
 
 } // namespace
 
-std::vector<VirtualCollective::Group>
-VirtualCollective::groupsOf(const Mesh &mesh, absl::Span<const int64_t> devices,
-                            absl::Span<const int> axes) {
+std::vector<VirtualPlanner::Group>
+VirtualPlanner::groupsOf(const Mesh &mesh, absl::Span<const int64_t> devices,
+                         absl::Span<const int> axes) {
   std::vector<int64_t> places(mesh.numDevices(), -1);
   for (size_t i = 0; i < devices.size(); ++i)
     places[devices[i]] = i;
@@ -105,24 +90,22 @@ VirtualCollective::groupsOf(const Mesh &mesh, absl::Span<const int64_t> devices,
   return groups;
 }
 
-/// One kernel reads all operands and writes all results: an element that lies
-/// in place is read before it is written, by the same thread.
-void VirtualCollective::allReduce(const CollectiveTensor &tensor,
-                                  const Group &group) {
-  Reduce &reduce = reduces.emplace_back();
-  reduce.dtype = tensor.dtype;
-  uint64_t elements = numElements(tensor.inShape);
-  uint32_t size = group.size();
-  reduce.parameters = {elements, 1, elements, elements, size, size, {}};
-  for (uint32_t i = 0; i < size; ++i) {
-    reduce.parameters.addresses[i] = addressOf(tensor.in[group[i]]);
-    reduce.parameters.addresses[size + i] = addressOf(tensor.out[group[i]]);
+/// A thread reads an element of all operands before it writes the results: they
+/// may lie in place.
+void VirtualPlanner::allReduce(const CollectiveTensor &tensor,
+                               const Group &group) {
+  uint64_t bytes = numElements(tensor.inShape) * byteSize(tensor.dtype);
+  BoxReduction &box = boxes.reductions[tensor.dtype].emplace_back();
+  box = {bytes, 1, bytes, bytes, {}, {}};
+  for (int64_t device : group) {
+    box.operands.push_back(addressOf(tensor.in[device]));
+    box.results.push_back(addressOf(tensor.out[device]));
   }
 }
 
-void VirtualCollective::reduceScatter(const CollectiveTensor &tensor,
-                                      const Group &group) {
-  uint64_t outer = 1, inner = 1;
+void VirtualPlanner::reduceScatter(const CollectiveTensor &tensor,
+                                   const Group &group) {
+  uint64_t outer = 1, inner = byteSize(tensor.dtype);
   for (int dim = 0; dim < static_cast<int>(tensor.inShape.size()); ++dim)
     if (dim != tensor.dim)
       (dim < tensor.dim ? outer : inner) *= tensor.inShape[dim];
@@ -130,35 +113,45 @@ void VirtualCollective::reduceScatter(const CollectiveTensor &tensor,
   uint64_t outPitch = tensor.outShape[tensor.dim] * inner;
   for (int64_t member = 0; member < shards; ++member) {
     auto [start, count] = rows(tensor.inShape[tensor.dim], member);
-    uint32_t size = group.size();
-    Reduce &reduce = reduces.emplace_back();
-    reduce.dtype = tensor.dtype;
-    reduce.parameters = {count * inner, outer, inPitch, outPitch, size, 1, {}};
-    for (uint32_t i = 0; i < size; ++i)
-      reduce.parameters.addresses[i] = addressOf(tensor.in[group[i]]) +
-                                       start * inner * byteSize(tensor.dtype);
-    reduce.parameters.addresses[size] = addressOf(tensor.out[group[member]]);
+    BoxReduction &box = boxes.reductions[tensor.dtype].emplace_back();
+    box = {count * inner, outer, inPitch, outPitch, {}, {}};
+    for (int64_t device : group)
+      box.operands.push_back(addressOf(tensor.in[device]) + start * inner);
+    box.results.push_back(addressOf(tensor.out[group[member]]));
   }
 }
 
-void VirtualCollective::allGather(const CollectiveTensor &tensor,
-                                  const Group &group) {
-  for (int64_t device : group)
-    for (int64_t peer = 0; peer < shards; ++peer) {
-      auto [start, count] = rows(tensor.outShape[tensor.dim], peer);
-      std::vector<int64_t> extent = tensor.outShape;
-      extent[tensor.dim] = count;
-      BoxOf in{addressOf(tensor.in[group[peer]]), tensor.inShape,
-               std::vector<int64_t>(extent.size())};
-      BoxOf out{addressOf(tensor.out[device]), tensor.outShape,
-                std::vector<int64_t>(extent.size())};
-      out.start[tensor.dim] = start;
-      append(copyBox(in, out, extent, byteSize(tensor.dtype)));
-    }
+void VirtualPlanner::copy(const BoxOf &in, const BoxOf &out,
+                          absl::Span<const int64_t> extent, DType dtype,
+                          absl::Span<const CUdeviceptr> results) {
+  for (const Copy2D &part : copyBox(in, out, extent, byteSize(dtype))) {
+    BoxReduction &box = boxes.copies.emplace_back();
+    box = {part.width, part.height, part.inPitch, part.outPitch, {part.in}, {}};
+    for (CUdeviceptr result : results)
+      box.results.push_back(part.out - out.address + result);
+  }
 }
 
-void VirtualCollective::allToAll(const CollectiveTensor &tensor,
-                                 const Group &group) {
+/// A shard is read once and written to all members.
+void VirtualPlanner::allGather(const CollectiveTensor &tensor,
+                               const Group &group) {
+  std::vector<CUdeviceptr> results;
+  for (int64_t device : group)
+    results.push_back(addressOf(tensor.out[device]));
+  for (int64_t peer = 0; peer < shards; ++peer) {
+    auto [start, count] = rows(tensor.outShape[tensor.dim], peer);
+    std::vector<int64_t> extent = tensor.outShape;
+    extent[tensor.dim] = count;
+    BoxOf in{addressOf(tensor.in[group[peer]]), tensor.inShape,
+             std::vector<int64_t>(extent.size())};
+    BoxOf out{results[0], tensor.outShape, std::vector<int64_t>(extent.size())};
+    out.start[tensor.dim] = start;
+    copy(in, out, extent, tensor.dtype, results);
+  }
+}
+
+void VirtualPlanner::allToAll(const CollectiveTensor &tensor,
+                              const Group &group) {
   for (int64_t member = 0; member < shards; ++member)
     for (int64_t peer = 0; peer < shards; ++peer) {
       auto [splitStart, splitCount] =
@@ -173,27 +166,30 @@ void VirtualCollective::allToAll(const CollectiveTensor &tensor,
       BoxOf out{addressOf(tensor.out[group[member]]), tensor.outShape,
                 std::vector<int64_t>(extent.size())};
       out.start[tensor.dim] = joinStart;
-      append(copyBox(in, out, extent, byteSize(tensor.dtype)));
+      copy(in, out, extent, tensor.dtype, {out.address});
     }
 }
 
-void VirtualCollective::permute(const Mesh &mesh,
-                                absl::Span<const int64_t> devices,
-                                const CollectiveSpec &spec,
-                                const CollectiveTensor &tensor,
-                                const Group &group) {
+void VirtualPlanner::permute(const Mesh &mesh,
+                             absl::Span<const int64_t> devices,
+                             const CollectiveSpec &spec,
+                             const CollectiveTensor &tensor,
+                             const Group &group) {
   uint64_t bytes = numElements(tensor.inShape) * byteSize(tensor.dtype);
   for (int64_t to : group) {
     int64_t from = group[spec.sourceOf(mesh, devices[to])];
-    if (bytes > 0)
-      copies.push_back({addressOf(tensor.in[from]), addressOf(tensor.out[to]),
-                        bytes, 1, bytes, bytes});
+    boxes.copies.push_back({bytes,
+                            1,
+                            bytes,
+                            bytes,
+                            {addressOf(tensor.in[from])},
+                            {addressOf(tensor.out[to])}});
   }
 }
 
-void VirtualCollective::add(const Mesh &mesh, absl::Span<const int64_t> devices,
-                            const CollectiveSpec &spec,
-                            const CollectiveTensor &tensor) {
+void VirtualPlanner::add(const Mesh &mesh, absl::Span<const int64_t> devices,
+                         const CollectiveSpec &spec,
+                         const CollectiveTensor &tensor) {
   for (const Group &group : groups)
     switch (spec.kind) {
     case CollectiveKind::AllReduce:
@@ -216,56 +212,79 @@ void VirtualCollective::add(const Mesh &mesh, absl::Span<const int64_t> devices,
 
 namespace {
 
-/// Copies in the memory of one GPU.
-class VirtualTransfers : public DeviceCollective {
+/// Launches, one after the other.
+class VirtualCollective : public DeviceCollective {
 public:
-  explicit VirtualTransfers(absl::Span<const DeviceTransfer> transfers) {
-    for (const DeviceTransfer &one : transfers)
-      copies.push_back({one.in, one.out, one.bytes, 1, one.bytes, one.bytes});
-  }
+  explicit VirtualCollective(std::vector<BoxLaunch> launches)
+      : launches(std::move(launches)) {}
 
   absl::Status
   issue(absl::Span<const cuda::Stream *const> streams) const override {
-    for (const Copy2D &copy : copies)
-      if (absl::Status s = cuda::issue(copy, *streams[0]); !s.ok())
+    for (const BoxLaunch &launch : launches)
+      if (absl::Status s = launch.issue(*streams[0]); !s.ok())
         return s;
     return absl::OkStatus();
   }
 
 private:
-  std::vector<Copy2D> copies;
+  std::vector<BoxLaunch> launches;
 };
 
 class VirtualCollectives : public DeviceCollectives {
 public:
-  explicit VirtualCollectives(ReduceKernels kernels)
-      : kernels(std::move(kernels)) {}
+  VirtualCollectives(CollectiveKernels kernels, int64_t devices)
+      : kernels(std::move(kernels)), devices(devices) {}
 
   absl::StatusOr<std::unique_ptr<DeviceCollective>>
   prepareTransfers(const Mesh &, absl::Span<const int64_t>, int,
                    absl::Span<const DeviceTransfer> transfers) override {
-    return std::make_unique<VirtualTransfers>(transfers);
+    CollectiveBoxes boxes;
+    for (const DeviceTransfer &one : transfers)
+      boxes.copies.push_back(
+          {one.bytes, 1, one.bytes, one.bytes, {one.in}, {one.out}});
+    return launch(boxes, Reduction::Sum);
   }
 
   absl::StatusOr<std::unique_ptr<DeviceCollective>>
   prepare(const Mesh &mesh, absl::Span<const int64_t> devices,
           const CollectiveSpec &spec) override {
-    if (2 * mesh.numShards(spec.axes) > int64_t(maxReducePointers))
-      return absl::InvalidArgumentError(absl::StrCat(
-          "a collective between ", mesh.numShards(spec.axes),
-          " virtual devices of one GPU; at most ", maxReducePointers / 2));
-    auto collective =
-        std::make_unique<VirtualCollective>(kernels, mesh, devices, spec);
+    VirtualPlanner planner(mesh, devices, spec);
     for (const CollectiveTensor &tensor : spec.tensors) {
       if (absl::Status s = checkReduction(spec, tensor); !s.ok())
         return s;
-      collective->add(mesh, devices, spec, tensor);
+      planner.add(mesh, devices, spec, tensor);
     }
-    return collective;
+    return launch(planner.boxes, spec.reduction);
+  }
+
+  uint64_t scratchBytes() const override {
+    return (tableBytes + devices - 1) / devices;
   }
 
 private:
-  ReduceKernels kernels;
+  absl::StatusOr<std::unique_ptr<DeviceCollective>>
+  launch(const CollectiveBoxes &boxes, Reduction reduction) {
+    std::vector<BoxLaunch> launches;
+    auto add = [&](absl::StatusOr<BoxLaunch> made) {
+      if (made.ok()) {
+        tableBytes += made->bytes();
+        launches.push_back(*std::move(made));
+      }
+      return made.status();
+    };
+    for (const auto &[dtype, list] : boxes.reductions)
+      if (absl::Status s =
+              add(kernels.prepareReductions(dtype, reduction, list));
+          !s.ok())
+        return s;
+    if (absl::Status s = add(kernels.prepareCopies(boxes.copies)); !s.ok())
+      return s;
+    return std::make_unique<VirtualCollective>(std::move(launches));
+  }
+
+  CollectiveKernels kernels;
+  const int64_t devices;
+  uint64_t tableBytes = 0; ///< Of all devices.
 };
 
 } // namespace
@@ -280,9 +299,12 @@ absl::Status shardc::rt::cuda::checkReduction(const CollectiveSpec &spec,
 }
 
 absl::StatusOr<std::unique_ptr<DeviceCollectives>>
-shardc::rt::cuda::createVirtualCollectives(const cuda::Context &context) {
-  absl::StatusOr<ReduceKernels> kernels = ReduceKernels::load(context);
+shardc::rt::cuda::createVirtualCollectives(const cuda::Context &context,
+                                           int64_t devices,
+                                           absl::Duration deadline) {
+  absl::StatusOr<CollectiveKernels> kernels =
+      CollectiveKernels::load(context, deadline);
   if (!kernels.ok())
     return kernels.status();
-  return std::make_unique<VirtualCollectives>(*std::move(kernels));
+  return std::make_unique<VirtualCollectives>(*std::move(kernels), devices);
 }

@@ -1,11 +1,11 @@
-//===- PrintReducePtx.cpp - The PTX that the runtime has ------------------===//
+//===- PrintCollectivePtx.cpp - The PTX that the runtime has --------------===//
 //
 // Writes the kernels of collectives to standard output, for an assembler.
 //
 //===----------------------------------------------------------------------===//
 
-#include "backends/cuda/ReduceKernels.h"
+#include "backends/cuda/CollectivePtx.h"
 
 #include <iostream>
 
-int main() { std::cout << shardc::rt::cuda::reducePtx(); }
+int main() { std::cout << shardc::rt::cuda::collectivePtx(); }
