@@ -111,9 +111,8 @@ std::vector<BlockArgument> shardc::getDonors(func::FuncOp function) {
   return donors;
 }
 
-/// Whether result `result` of `op` may be written over operand `operand`.
-bool FunctionMemory::mayReplace(Operation *op, unsigned operand,
-                                unsigned result) {
+bool shardc::mayReplace(Operation *op, unsigned operand, unsigned result,
+                        KernelNests &nests) {
   if (auto kernel = dyn_cast<KernelOp>(op)) {
     auto [it, isNew] = nests.try_emplace(op);
     if (isNew)
@@ -135,7 +134,7 @@ bool FunctionMemory::mayDonate(BlockArgument argument, Value value) {
   return llvm::all_of(argument.getUses(), [&](OpOperand &use) {
     Operation *user = use.getOwner();
     if (user == writer)
-      return mayReplace(writer, use.getOperandNumber(), result);
+      return mayReplace(writer, use.getOperandNumber(), result, nests);
     if (auto start = dyn_cast<CollectiveStartOp>(user))
       user = start.getWait();
     return getUserInBlock(argument, user)->isBeforeInBlock(writer);
@@ -257,7 +256,7 @@ void FunctionMemory::findPlaces(const Liveness &liveness) {
         for (auto [operand, place] : freed)
           if (ends.lookup(place) <= liveness.getEnd(writer) &&
               getNumBytes(place.getType()) == getNumBytes(result.getType()) &&
-              mayReplace(writer, operand, result.getResultNumber())) {
+              mayReplace(writer, operand, result.getResultNumber(), nests)) {
             places[result] = writer->getOperand(operand);
             // No other result may take it through another operand.
             llvm::erase_if(freed, [taken = place](const FreedPlace &each) {

@@ -34,20 +34,12 @@
 using namespace mlir;
 using namespace shardc;
 
-/// The mesh that the options ask for, or else the module's, with every axis of
-/// size 1. Empty if there is none.
-static std::string getSingleDeviceMesh(ModuleOp module,
-                                       const std::string &asked) {
+/// The module's mesh with every axis of size 1. Empty if it has none.
+static std::string getSingleDeviceMesh(ModuleOp module) {
   MeshSpec mesh;
-  std::string error;
-  if (!asked.empty())
-    mesh = parseMeshSpec(asked, error).value_or(MeshSpec());
-  else
-    for (auto op : module.getOps<MeshOp>())
-      for (Attribute axis : op.getAxes())
-        mesh.emplace_back(cast<MeshAxisAttr>(axis).getName().str(), 1);
-  for (auto &axis : mesh)
-    axis.second = 1;
+  for (auto op : module.getOps<MeshOp>())
+    for (Attribute axis : op.getAxes())
+      mesh.emplace_back(cast<MeshAxisAttr>(axis).getName().str(), 1);
   return toString(mesh);
 }
 
@@ -216,7 +208,7 @@ static LogicalResult prepareTrainStep(ModuleOp module,
 static ExitCode compile(ModuleOp module, CompileOptions options, int first,
                         int last, std::string &output) {
   if (options.singleDevice) {
-    options.mesh = getSingleDeviceMesh(module, options.mesh);
+    options.mesh = getSingleDeviceMesh(module);
     options.microbatches = 1;
     options.stages = 0;
     options.pipelineSchedule = "";

@@ -2,6 +2,8 @@
 
 #include "PhaseContracts.h"
 
+#include "CheckContents.h"
+
 #include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/Liveness.h"
@@ -385,6 +387,9 @@ LogicalResult shardc::verifyPlanned(ModuleOp module) {
   }
   for (const auto &[rank, places] : arenas)
     if (failed(places.checkApart()))
+      return failure();
+  for (auto function : module.getOps<func::FuncOp>())
+    if (failed(checkContents(function)))
       return failure();
   return success();
 }

@@ -3,6 +3,7 @@
 #include "shardc/Report/RunTrace.h"
 
 #include "shardc/Support/JsonReader.h"
+#include "shardc/Support/ReadFile.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -239,9 +240,9 @@ static Expected<std::string> uncompress(StringRef bytes) {
 }
 
 Expected<RunTrace> shardc::readRunTrace(const std::string &path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path);
-  if (std::error_code error = buffer.getError())
-    return createStringError("cannot read '" + path + "': " + error.message());
+  auto buffer = readFile(path);
+  if (!buffer)
+    return buffer.takeError();
   StringRef text = (*buffer)->getBuffer();
   std::string uncompressed;
   if (text.starts_with("\x1f\x8b")) {

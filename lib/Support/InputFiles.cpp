@@ -25,15 +25,22 @@ std::string shardc::checkInputEnds(const std::string &path) {
                    : "";
 }
 
+std::string shardc::checkIsFile(const std::string &path) {
+  if (std::string error = checkInputEnds(path); !error.empty())
+    return error;
+  struct stat status;
+  return stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)
+             ? ""
+             : "'" + path + "' is not a regular file";
+}
+
 std::string shardc::checkInputSize(const std::string &path,
                                    uint64_t mostBytes) {
-  if (std::string error = checkInputEnds(path); !error.empty())
+  if (std::string error = checkIsFile(path); !error.empty())
     return error;
   struct stat status;
   if (stat(path.c_str(), &status) != 0)
     return "";
-  if (!S_ISREG(status.st_mode))
-    return "'" + path + "' is not a regular file";
   auto bytes = static_cast<uint64_t>(status.st_size);
   return bytes <= mostBytes
              ? ""

@@ -237,6 +237,17 @@ TEST_F(CheckpointTest, OneTrainingForEachFolder) {
             (std::vector<std::string>{".lock", "step-1", "step-7.tmp"}));
   openWriter(1);
   EXPECT_EQ(entries(), (std::vector<std::string>{".lock", "step-1"}));
+  // That of another model is neither replaced nor removed.
+  std::unique_ptr<Executor> other = create(test::makePlan(1));
+  for (int64_t step : {1, 2})
+    EXPECT_EQ(write(*openWriter(1), *other, step),
+              absl::FailedPreconditionError(
+                  folder / "c/step-1" + " is of another model; expected a "
+                                        "folder for the checkpoints of each "
+                                        "training"));
+  EXPECT_EQ(openWriter(1)->reserve(other->plan()).code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(entries(), (std::vector<std::string>{".lock", "step-1"}));
 }
 
 TEST_F(CheckpointTest, SeveralFiles) {

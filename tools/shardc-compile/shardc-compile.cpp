@@ -15,6 +15,7 @@
 #include "shardc/Support/InputBytes.h"
 #include "shardc/Support/JsonReader.h"
 #include "shardc/Support/Printable.h"
+#include "shardc/Support/ReadFile.h"
 #include "shardc/Support/Suggest.h"
 #include "shardc/Support/WriteErrors.h"
 #include "shardc/Support/WriteFile.h"
@@ -147,10 +148,9 @@ static int writeOutput(const std::string &path, llvm::StringRef bytes) {
 /// The records of the file of `shardc-run --metrics`, a JSON object on each
 /// line.
 static llvm::Expected<llvm::json::Array> readMetrics(const std::string &path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path);
-  if (std::error_code error = buffer.getError())
-    return llvm::createStringError("cannot read '" + path +
-                                   "': " + error.message());
+  auto buffer = readFile(path);
+  if (!buffer)
+    return buffer.takeError();
   llvm::json::Array records;
   llvm::SmallVector<llvm::StringRef> lines;
   (*buffer)->getBuffer().split(lines, '\n');
@@ -328,11 +328,10 @@ static CompileResult getPlan(const std::string &path,
         "error: --verify-partition is for models; '" + path + "' is compiled\n";
     return result;
   }
-  auto buffer = llvm::MemoryBuffer::getFile(path);
-  if (std::error_code error = buffer.getError()) {
+  auto buffer = readFile(path);
+  if (!buffer) {
     result.code = ExitCode::InvalidInput;
-    result.diagnostics =
-        "error: cannot read '" + path + "': " + error.message() + "\n";
+    result.diagnostics = "error: " + llvm::toString(buffer.takeError()) + "\n";
     return result;
   }
   if (llvm::Error error = checkPlan((*buffer)->getBuffer())) {

@@ -37,7 +37,7 @@ int shardc::run::readPipe(Arguments &arguments) {
       !endless.empty())
     return report(2, endless);
   absl::StatusOr<std::string> content =
-      readFile(isStandardInput ? "/dev/stdin" : arguments.input);
+      readStream(isStandardInput ? "/dev/stdin" : arguments.input);
   if (!content.ok())
     return report(content.status());
   arguments.piped = *std::move(content);
@@ -93,6 +93,9 @@ int shardc::run::loadPlan(const Arguments &arguments, bool singleDevice,
     if (outcome.exitCode != 0)
       return outcome.exitCode;
     loaded = Plan::parse(std::move(outcome.plan));
+    // For a CPU that was asked for, which is not this one.
+    if (absl::IsUnavailable(loaded.status()))
+      return report(loaded.status());
     if (!loaded.ok())
       return report(70, absl::StrCat("the plan just compiled does not load: ",
                                      loaded.status().message()));

@@ -60,6 +60,7 @@ private:
   int train();
   int createTrace();
   int writeTrace();
+  int reportNoTrace(const std::string &why);
   int save();
   int finishCheckpoints();
   void addCheckpoints();
@@ -473,9 +474,25 @@ int Session::train() {
   return 0;
 }
 
+int Session::reportNoTrace(const std::string &why) {
+  return isFirst
+             ? report(1, absl::StrCat("--trace-steps=", arguments.traceFirst,
+                                      ":", arguments.traceLast, ": ", why))
+             : 1;
+}
+
 int Session::createTrace() {
   if (arguments.trace.empty() && !arguments.profile)
     return 0;
+  absl::StatusOr<int64_t> last =
+      lastStepOf(trainOptions(), trainingData, plan->batchSize());
+  if (!last.ok())
+    return report(last.status());
+  if (*last < arguments.traceFirst ||
+      checkpoints.start().steps >= arguments.traceLast)
+    return reportNoTrace(absl::StrCat(
+        "none of these steps would be run; the training has steps ",
+        checkpoints.start().steps + 1, " to ", *last));
   TraceOptions options;
   options.firstStep =
       std::max(arguments.traceFirst, checkpoints.start().steps + 1);
@@ -492,13 +509,8 @@ int Session::writeTrace() {
   if (absl::Status status = checkpoints.takeResults(); !status.ok())
     return report(status);
   if (trace->numRuns() == 0)
-    return isFirst
-               ? report(1, absl::StrCat("--trace-steps=", arguments.traceFirst,
-                                        ":", arguments.traceLast,
-                                        ": none of these steps was run; "
-                                        "the last one is ",
-                                        lastStep))
-               : 1;
+    return reportNoTrace(absl::StrCat(
+        "none of these steps was run; the last one is ", lastStep));
   if (arguments.profile && isFirst)
     summary.profile = reportProfile(*trace, *plan, devices);
   if (!arguments.trace.empty()) {
@@ -637,6 +649,14 @@ int Session::sayStopped(int saved) const {
     absl::StrAppend(&how, " after step ", summary.training->steps,
                     "; all of the work is in ", checkpoints.last(),
                     ", and --resume goes on");
+  else if (summary.training && !summary.training->isStopped)
+    absl::StrAppend(&how, " after the last step, ", summary.training->steps,
+                    evaluationData && !summary.evaluation
+                        ? "; the evaluation is left out"
+                        : "",
+                    check && !summary.reference
+                        ? "; the comparison with the reference is left out"
+                        : "");
   else if (summary.training)
     absl::StrAppend(
         &how, " after step ", summary.training->steps,

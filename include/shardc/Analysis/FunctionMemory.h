@@ -27,6 +27,13 @@ class Liveness;
 /// Per result the argument whose next value it is; null for other results.
 std::vector<mlir::BlockArgument> getDonors(mlir::func::FuncOp function);
 
+/// The nests of kernels, found on demand.
+using KernelNests = llvm::DenseMap<mlir::Operation *, std::vector<KernelNest>>;
+
+/// Whether result `result` of `op` may be written over operand `operand`.
+bool mayReplace(mlir::Operation *op, unsigned operand, unsigned result,
+                KernelNests &nests);
+
 /// The places of the values of a function.
 ///
 /// - A new parameter, its shadow weight and a new state take their argument's
@@ -60,7 +67,6 @@ public:
   void removeCopies();
 
 private:
-  bool mayReplace(mlir::Operation *op, unsigned operand, unsigned result);
   bool mayDonate(mlir::BlockArgument argument, mlir::Value value);
   void donateArguments();
   void placeSums(AccumulateOp loop);
@@ -90,8 +96,7 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> places;
   /// The operands that are copies now, and the values that they were.
   llvm::SmallVector<std::pair<mlir::OpOperand *, mlir::Value>> copied;
-  /// By kernel, on demand.
-  llvm::DenseMap<mlir::Operation *, std::vector<KernelNest>> nests;
+  KernelNests nests;
 };
 
 /// Bytes of the arena that the function in its present form needs beside its

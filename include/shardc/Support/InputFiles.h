@@ -16,8 +16,12 @@ namespace shardc {
 /// "": it is a device that never ends, such as /dev/zero.
 std::string checkInputEnds(const std::string &path);
 
-/// Why the file at `path` is not a regular file of at most `mostBytes`, or "".
-/// A file that does not exist is no error here: who opens it reports that.
+/// Why the file at `path` is not a regular file, or "". A file that does not
+/// exist is no error here: who opens it reports that.
+std::string checkIsFile(const std::string &path);
+
+/// Why the file at `path` is not a regular file of at most `mostBytes`, or "",
+/// as `checkIsFile` has it.
 std::string checkInputSize(const std::string &path, uint64_t mostBytes);
 
 /// Whether `schedule`, the order of a pipeline's tasks on a command line, is

@@ -31,7 +31,8 @@ struct ImportPass : shardc::impl::ImportPassBase<ImportPass> {
     FailureOr<func::FuncOp> loss = verifySource(module);
     if (failed(loss) || failed(overrideRules(module, rules)))
       return failure();
-    FailureOr<MeshOp> resolved = overrideMesh(module, mesh);
+    FailureOr<MeshOp> resolved = overrideMesh(
+        module, mesh, stages > 0 ? StringRef(defaultStageAxis) : "");
     if (failed(resolved) ||
         failed(overridePipeline(
             *loss, *resolved,

@@ -5,6 +5,7 @@
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Expect.h"
 #include "shardc/Support/MeshSpec.h"
+#include "shardc/Support/Suggest.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -41,8 +42,29 @@ static llvm::StringSet<> findUsedAxes(ModuleOp module) {
   return used;
 }
 
-FailureOr<MeshOp> shardc::overrideMesh(ModuleOp module,
-                                       const std::string &spec) {
+/// Emits an error for an axis of several devices in `wanted` that the model
+/// does not have, if it names axes at all: that axis would shard nothing.
+static LogicalResult checkAxes(MeshOp mesh, const llvm::StringSet<> &used,
+                               const MeshSpec &wanted, const std::string &spec,
+                               StringRef stageAxis) {
+  std::vector<std::string> known;
+  for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
+    known.push_back(axis.getName().str());
+  for (const auto &axis : used)
+    if (!llvm::is_contained(known, axis.getKey()))
+      known.push_back(axis.getKey().str());
+  llvm::sort(known);
+  for (const auto &[name, size] : wanted)
+    if (size > 1 && !used.empty() && name != stageAxis &&
+        !llvm::is_contained(known, name))
+      return mesh->getParentOfType<ModuleOp>().emitError("mesh '")
+             << spec << "': the model has no axis '" << name << "'"
+             << suggest(name, known);
+  return success();
+}
+
+FailureOr<MeshOp> shardc::overrideMesh(ModuleOp module, const std::string &spec,
+                                       StringRef stageAxis) {
   MeshSpec wanted;
   if (!spec.empty()) {
     std::string error;
@@ -75,6 +97,8 @@ FailureOr<MeshOp> shardc::overrideMesh(ModuleOp module,
   if (wanted.empty())
     return mesh;
   llvm::StringSet<> used = findUsedAxes(module);
+  if (failed(checkAxes(mesh, used, wanted, spec, stageAxis)))
+    return failure();
   for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
     if (used.contains(axis.getName().getValue()) &&
         !names.contains(axis.getName().getValue()))

@@ -12,9 +12,6 @@
 using namespace mlir;
 using namespace shardc;
 
-/// The axis of a pipeline that only options ask for.
-static constexpr StringLiteral defaultAxis = "stage";
-
 /// The most bytes of a schedule's file: of 4194304 tasks, the most that there
 /// are, each has 16.
 static constexpr uint64_t maxScheduleBytes = uint64_t(1) << 26;
@@ -85,7 +82,7 @@ LogicalResult shardc::overridePipeline(func::FuncOp loss, MeshOp mesh,
   }
   Builder builder(module.getContext());
   StringAttr axis =
-      pipeline ? pipeline.getAxis() : builder.getStringAttr(defaultAxis);
+      pipeline ? pipeline.getAxis() : builder.getStringAttr(defaultStageAxis);
   std::string schedule = pipeline ? pipeline.getSchedule().str() : "1f1b";
   int64_t chunks = pipeline ? pipeline.getChunks() : 1;
   if (!overrides.schedule.empty()) {

@@ -66,6 +66,9 @@ struct TrainingOverrides {
 mlir::LogicalResult overrideTraining(mlir::ModuleOp module,
                                      const TrainingOverrides &overrides);
 
+/// The axis of a pipeline that only options ask for.
+inline constexpr llvm::StringLiteral defaultStageAxis = "stage";
+
 /// Changes of the pipeline of a module.
 struct PipelineOverrides {
   /// The size of its mesh axis; 0 takes pipeline and axis away, a negative

@@ -127,6 +127,8 @@ struct SHARDC_RT_API CheckpointName {
   int64_t step = 0;
   /// Its place in the order of writing; negative: the manifest cannot be read.
   int64_t sequence = -1;
+  /// That of `Checkpoint`; empty: the manifest cannot be read.
+  std::string fingerprint;
   /// Why the manifest cannot be read.
   absl::Status status;
 };
@@ -211,6 +213,7 @@ public:
   /// Allocates the memory for copies of a plan's parameters and states, so that
   /// the first copy takes no longer than the others. ResourceExhausted: there
   /// is not enough. InvalidArgument: a name that safetensors cannot hold.
+  /// FailedPrecondition: the folder has a checkpoint of another model.
   [[nodiscard]] absl::Status reserve(const Plan &plan);
 
   /// Copies parameters and states and returns; a thread writes the copy. First

@@ -171,6 +171,7 @@ public:
   getTensor(absl::string_view name) const = 0;
 
   /// Writes the same array to `out`, which has room for its bytes.
+  /// InvalidArgument: `out` is null.
   [[nodiscard]] virtual absl::Status readTensor(absl::string_view name,
                                                 void *out) const;
 

@@ -141,6 +141,13 @@ struct TrainSummary {
   std::optional<PipelineBubble> bubble;
 };
 
+/// The number of the last step of a training, counted from the very beginning,
+/// if nothing ends it before. InvalidArgument: `dataset` has fewer rows than a
+/// batch.
+[[nodiscard]] SHARDC_RT_API absl::StatusOr<int64_t>
+lastStepOf(const TrainOptions &options, const Dataset &dataset,
+           int64_t batchSize);
+
 /// Trains on `dataset`, which fits the executor's plan, with as many steps in
 /// flight as the executor takes. OutOfRange: a loss that
 /// is not finite, with the step's number. InvalidArgument: too few rows, or a
@@ -196,8 +203,8 @@ readParameters(const Executor &executor);
 
 /// Writes an archive, FILE.npz or FILE.safetensors by the extension, or
 /// FILE.npy of one array, and replaces the file in one step. InvalidArgument:
-/// another extension, FILE.npy of another number of arrays, or a type that the
-/// format does not have.
+/// another extension, FILE.npy of another number of arrays, a type that the
+/// format does not have, or an array without the bytes of its shape.
 [[nodiscard]] SHARDC_RT_API absl::Status writeArrays(const std::string &path,
                                                      const ArrayMap &arrays);
 

@@ -2,31 +2,30 @@
 
 #include "base/ReadableFile.h"
 
+#include "base/ReadFile.h"
+
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstring>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 using namespace shardc::rt;
 
 absl::StatusOr<ReadableFile> ReadableFile::open(const std::string &path) {
-  // Opening a pipe would wait for its writer.
-  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0)
-    return absl::NotFoundError(
-        absl::StrCat(path, ": cannot open: ", std::strerror(errno)));
+  absl::StatusOr<int> file = openRegularFile(path);
+  if (!file.ok())
+    return file.status();
   struct stat status;
-  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
-    close(file);
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": it is not a regular file"));
+  if (fstat(*file, &status) != 0) {
+    close(*file);
+    return absl::DataLossError(
+        absl::StrCat(path, ": cannot read: ", std::strerror(errno)));
   }
-  return ReadableFile(path, status.st_size, file);
+  return ReadableFile(path, status.st_size, *file);
 }
 
 ReadableFile::~ReadableFile() {

@@ -1,5 +1,6 @@
 //===- ExecutorHandle.cpp - Contexts, executors and results for C ---------===//
 
+#include "base/ArrayBytes.h"
 #include "capi/Errors.h"
 #include "capi/PlanHandle.h"
 #include "shardc-rt/Executor.h"
@@ -92,16 +93,9 @@ static absl::StatusOr<ArrayView> viewOf(const shardc_array &array) {
   ArrayView view = {static_cast<DType>(array.dtype),
                     absl::MakeConstSpan(array.shape, array.num_dims),
                     array.data};
-  int64_t bytes = byteSize(view.dtype);
-  for (int64_t size : view.shape)
-    if (size < 0 || __builtin_mul_overflow(bytes, size, &bytes))
-      return absl::InvalidArgumentError(
-          absl::StrCat(what, " has a dimension of size ", size));
-  if (static_cast<uint64_t>(bytes) != array.bytes)
-    return absl::InvalidArgumentError(
-        absl::StrCat(what, " has ", array.bytes, " bytes, but ",
-                     describe(view.dtype, view.shape), " takes ", bytes));
-  return view;
+  absl::Status status =
+      checkBytes(array.name, view.dtype, view.shape, array.bytes);
+  return status.ok() ? absl::StatusOr<ArrayView>(view) : status;
 }
 
 shardc_error *shardc_executor_set_tensor(shardc_executor *executor,

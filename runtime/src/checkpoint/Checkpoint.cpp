@@ -421,8 +421,10 @@ shardc::rt::listCheckpoints(const std::string &folder) {
       name.status = absl::DataLossError(
           absl::StrCat(name.path, "/", manifestName, ": it is that of step ",
                        manifest->progress.steps));
-    if (name.status.ok())
+    if (name.status.ok()) {
       name.sequence = manifest->sequence;
+      name.fingerprint = fingerprintOf(manifest->tensors);
+    }
     names.push_back(std::move(name));
   }
   if (error)

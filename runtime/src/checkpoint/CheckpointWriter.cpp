@@ -64,6 +64,7 @@ struct CheckpointWriter::Implementation {
   WriterPeers peers;
   int lock = -1; ///< Descriptor of the lock's file, on rank 0.
   int64_t sequence = 0;
+  std::vector<CheckpointName> found; ///< When it was opened, on rank 0.
   Snapshot snapshot;      ///< Of the write in progress, or of the last one.
   int64_t numDevices = 0; ///< Of its mesh.
   double copySeconds = 0; ///< Of it.
@@ -150,6 +151,7 @@ absl::Status CheckpointWriter::Implementation::lockFolder() {
     return status;
   for (const CheckpointName &name : *names)
     sequence = std::max(sequence, name.sequence);
+  found = *std::move(names);
   return absl::OkStatus();
 }
 
@@ -199,9 +201,19 @@ absl::Status CheckpointWriter::Implementation::prepare(const Plan &plan) {
   manifest.model = plan.model();
   manifest.mesh = plan.mesh();
   manifest.id = makeId();
-  return snapshot.prepare(plan,
-                          peers.devicesOf(peers.rank(), plan.numDevices()),
-                          options.maxFileBytes);
+  if (absl::Status status = snapshot.prepare(
+          plan, peers.devicesOf(peers.rank(), plan.numDevices()),
+          options.maxFileBytes);
+      !status.ok())
+    return status;
+  // Earlier versions have let several write into one folder.
+  const std::string fingerprint = fingerprintOf(manifest.tensors);
+  for (const CheckpointName &name : found)
+    if (name.status.ok() && name.fingerprint != fingerprint)
+      return absl::FailedPreconditionError(
+          absl::StrCat(name.path, " is of another model; expected a folder for "
+                                  "the checkpoints of each training"));
+  return absl::OkStatus();
 }
 
 absl::Status CheckpointWriter::reserve(const Plan &plan) {

@@ -2,11 +2,13 @@
 
 #include "data/Batches.h"
 
+#include "base/ArrayBytes.h"
 #include "base/Parts.h"
 #include "data/Random.h"
 #include "data/RowReader.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include <condition_variable>
 #include <cstring>
@@ -207,12 +209,35 @@ absl::StatusOr<Batch> shardc::rt::gatherBatch(const Dataset &dataset,
   return status.ok() ? absl::StatusOr<Batch>(std::move(batch)) : status;
 }
 
+absl::Status shardc::rt::checkRows(const Dataset &dataset) {
+  auto check = [&](const std::string &name,
+                   const std::vector<int64_t> &shape) -> absl::Status {
+    if (dataset.whole.count(name) ||
+        (!shape.empty() && shape[0] == dataset.rows))
+      return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(dataset.name, ": array \"", name, "\" has the shape [",
+                     absl::StrJoin(shape, ","), "], expected ", dataset.rows,
+                     " rows: fitToPlan makes data fit a plan"));
+  };
+  absl::Status status = checkBytes(dataset.arrays);
+  for (const auto &[name, array] : dataset.arrays)
+    if (status.ok())
+      status = check(name, array.shape);
+  for (const auto &[name, reader] : dataset.inFile)
+    if (status.ok())
+      status = check(name, reader->shape());
+  return status;
+}
+
 absl::StatusOr<int64_t> shardc::rt::batchesPerEpoch(const Dataset &dataset,
                                                     int64_t batchSize) {
   if (batchSize < 1 || dataset.rows < batchSize)
     return absl::InvalidArgumentError(
         absl::StrCat(dataset.name, " has ", dataset.rows,
                      " rows, fewer than the batch size ", batchSize));
+  if (absl::Status status = checkRows(dataset); !status.ok())
+    return status;
   return dataset.rows / batchSize;
 }
 

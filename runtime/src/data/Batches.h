@@ -42,9 +42,13 @@ gatherBatch(const Dataset &dataset, const std::vector<int64_t> &order,
                                        int64_t begin, int64_t size,
                                        const RowsOfBatch &taken, Batch &batch);
 
+/// InvalidArgument: an array of `dataset` has not its rows, as one that was not
+/// made to fit a plan.
+[[nodiscard]] absl::Status checkRows(const Dataset &dataset);
+
 /// Batches of an epoch, whose last rows are dropped if they do not fill one.
 /// InvalidArgument: `dataset` has fewer than `batchSize` rows, or that is below
-/// 1.
+/// 1, or that of `checkRows`.
 [[nodiscard]] absl::StatusOr<int64_t> batchesPerEpoch(const Dataset &dataset,
                                                       int64_t batchSize);
 

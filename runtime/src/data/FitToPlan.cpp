@@ -2,6 +2,7 @@
 
 #include "shardc-rt/Dataset.h"
 
+#include "base/ArrayBytes.h"
 #include "base/Convert.h"
 #include "data/FitRows.h"
 #include "data/RowReader.h"
@@ -262,6 +263,9 @@ absl::Status shardc::rt::fitToPlan(const Plan &plan, Dataset &dataset,
       program.empty() ? nullptr : plan.findProgram(program);
   if (!user && !program.empty())
     return missingProgram(plan.spec(), program);
+  if (absl::Status status = checkBytes(dataset.arrays); !status.ok())
+    return absl::InvalidArgumentError(
+        absl::StrCat(dataset.name, ": ", status.message()));
   ArrayMap inMemory;
   decltype(dataset.inFile) inFile;
   std::vector<std::string> converted;

@@ -3,6 +3,7 @@
 #include "data/Npz.h"
 
 #include "base/Crc32.h"
+#include "base/ReadFile.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <libdeflate.h>
 #include <memory>
+#include <unistd.h>
 #include <zip.h>
 
 using namespace shardc::rt;
@@ -24,19 +26,21 @@ struct Close {
 using Archive = std::unique_ptr<zip_t, Discard>;
 } // namespace
 
-static absl::StatusOr<Archive> open(const std::string &path, int flags) {
+static absl::StatusOr<Archive> openArchive(const std::string &path) {
+  absl::StatusOr<int> file = openRegularFile(path);
+  if (!file.ok())
+    return file.status();
   int code = 0;
-  Archive archive(zip_open(path.c_str(), flags, &code));
+  Archive archive(zip_fdopen(*file, ZIP_CHECKCONS, &code));
   if (archive)
     return archive;
+  close(*file);
   zip_error_t error;
   zip_error_init_with_code(&error, code);
   std::string text = absl::StrCat(
       path, ": cannot open as an .npz archive: ", zip_error_strerror(&error));
   zip_error_fini(&error);
-  return code == ZIP_ER_NOENT || code == ZIP_ER_OPEN
-             ? absl::NotFoundError(text)
-             : absl::InvalidArgumentError(text);
+  return absl::InvalidArgumentError(text);
 }
 
 /// What entry `index` has in the archive, or its content if `flags` are 0:
@@ -119,7 +123,7 @@ absl::StatusOr<std::map<std::string, absl::StatusOr<StoredArray>>>
 shardc::rt::readNpzEntries(const std::string &path,
                            const std::set<std::string> &leftOut,
                            const std::function<void()> &onProgress) {
-  absl::StatusOr<Archive> archive = open(path, ZIP_RDONLY | ZIP_CHECKCONS);
+  absl::StatusOr<Archive> archive = openArchive(path);
   if (!archive.ok())
     return archive.status();
   std::map<std::string, absl::StatusOr<StoredArray>> arrays;

@@ -78,6 +78,12 @@ absl::Status shardc::rt::checkArray(const TensorSpec &tensor, ArrayView array) {
   return absl::OkStatus();
 }
 
+absl::Status shardc::rt::checkRoom(absl::string_view name, const void *out) {
+  return out ? absl::OkStatus()
+             : absl::InvalidArgumentError(absl::StrCat(
+                   "no room for \"", name, "\": the pointer is null"));
+}
+
 absl::Status shardc::rt::checkInputs(const PlanSpec &plan, size_t program,
                                      const NamedArrays &inputs) {
   size_t used = 0;

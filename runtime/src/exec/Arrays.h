@@ -29,6 +29,10 @@ absl::StatusOr<size_t> findProgram(const PlanSpec &plan,
 /// data, or holds a label outside of the classes, with its row.
 absl::Status checkArray(const TensorSpec &tensor, ArrayView array);
 
+/// InvalidArgument: `out`, where the array of the tensor `name` should go, is
+/// null.
+absl::Status checkRoom(absl::string_view name, const void *out);
+
 /// Checks what program number `program` gets. InvalidArgument names the input
 /// or label that is missing, that no program takes, or that `checkArray`
 /// refuses. Those that other programs take are ignored.

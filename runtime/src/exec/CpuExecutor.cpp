@@ -465,6 +465,8 @@ absl::Status CpuExecutor::readTensor(absl::string_view name, void *out) const {
   absl::StatusOr<size_t> index = findTensor(spec, name);
   if (!index.ok())
     return index.status();
+  if (absl::Status status = checkRoom(name, out); !status.ok())
+    return status;
   if (absl::Status status = parameters.check(*index); !status.ok())
     return status;
   // Ranks that hold a tensor hold the same.

@@ -4,6 +4,7 @@
 
 #include "base/Convert.h"
 #include "collectives/BetweenProcesses.h"
+#include "exec/Arrays.h"
 #include "exec/CpuExecutor.h"
 #include "exec/Shards.h"
 #include "shardc-rt/Processes.h"
@@ -38,9 +39,13 @@ absl::StatusOr<RunResult> Executor::run(absl::string_view program,
 
 absl::Status Executor::readTensor(absl::string_view name, void *out) const {
   absl::StatusOr<HostArray> array = getTensor(name);
-  if (array.ok() && !array->data.empty())
+  if (!array.ok())
+    return array.status();
+  if (absl::Status status = checkRoom(name, out); !status.ok())
+    return status;
+  if (!array->data.empty())
     std::memcpy(out, array->data.data(), array->data.size());
-  return array.status();
+  return absl::OkStatus();
 }
 
 absl::Status Executor::readShards(absl::string_view name,

@@ -174,6 +174,8 @@ prepare(Executor &executor, const Dataset &dataset,
   if (plan.batchSize() < 1 || dataset.rows < 1)
     return absl::InvalidArgumentError(
         absl::StrCat(dataset.name, " has no rows to evaluate on"));
+  if (absl::Status status = checkRows(dataset); !status.ok())
+    return status;
   return Evaluating(executor, dataset, *program, shouldStop);
 }
 

@@ -2,6 +2,7 @@
 
 #include "shardc-rt/Trainer.h"
 
+#include "base/ArrayBytes.h"
 #include "base/Convert.h"
 #include "data/Batches.h"
 #include "plan/PlanSpec.h"
@@ -37,6 +38,8 @@ shardc::rt::predict(Executor &executor, const Dataset &dataset,
   if (batchSize < 1 || dataset.rows < 1)
     return absl::InvalidArgumentError(
         absl::StrCat(dataset.name, " has no rows to predict for"));
+  if (absl::Status status = checkRows(dataset); !status.ok())
+    return status;
   std::vector<int64_t> shape = prediction->shape;
   shape[0] = dataset.rows;
   HostArray outputs(prediction->dtype, shape);
@@ -74,7 +77,11 @@ absl::StatusOr<HostArray> shardc::rt::predict(Executor &executor,
     if (!tensor || (tensor->role != Role::Input && tensor->role != Role::Label))
       return absl::InvalidArgumentError(
           absl::StrCat("the plan has no input or label \"", name, "\""));
-    if (!view.data && numElements(view.shape) > 0)
+    absl::StatusOr<int64_t> bytes = bytesOf(view.dtype, view.shape);
+    if (!bytes.ok())
+      return absl::InvalidArgumentError(
+          absl::StrCat("array \"", name, "\" ", bytes.status().message()));
+    if (!view.data && *bytes > 0)
       return absl::InvalidArgumentError(
           absl::StrCat("array \"", name, "\" is ",
                        describe(view.dtype, view.shape), " without data"));

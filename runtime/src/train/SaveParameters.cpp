@@ -9,6 +9,7 @@
 
 #include "shardc-rt/Trainer.h"
 
+#include "base/ArrayBytes.h"
 #include "base/Convert.h"
 #include "checkpoint/Extents.h"
 #include "checkpoint/Manifest.h"
@@ -61,6 +62,9 @@ static absl::Status writeNpy(const std::string &path, const ArrayMap &arrays) {
 
 absl::Status shardc::rt::writeArrays(const std::string &path,
                                      const ArrayMap &arrays) {
+  if (absl::Status status = checkBytes(arrays); !status.ok())
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": ", status.message()));
   if (absl::EndsWith(path, ".npy"))
     return writeNpy(path, arrays);
   std::vector<TensorType> types;

@@ -246,14 +246,18 @@ static int64_t bytesOfRows(const Dataset &dataset, int64_t rows) {
   return bytes;
 }
 
-/// The number of the last step.
-static int64_t lastStep(const TrainOptions &options, int64_t stepsPerEpoch) {
+absl::StatusOr<int64_t> shardc::rt::lastStepOf(const TrainOptions &options,
+                                               const Dataset &dataset,
+                                               int64_t batchSize) {
+  absl::StatusOr<int64_t> stepsPerEpoch = batchesPerEpoch(dataset, batchSize);
+  if (!stepsPerEpoch.ok())
+    return stepsPerEpoch.status();
   if (options.epochs <= 0 && options.steps > 0)
     return options.steps;
   int64_t epochs = std::max<int64_t>(1, options.epochs);
   // If the product overflows there is no limit.
   int64_t byEpochs =
-      epochs > INT64_MAX / stepsPerEpoch ? INT64_MAX : epochs * stepsPerEpoch;
+      epochs > INT64_MAX / *stepsPerEpoch ? INT64_MAX : epochs * *stepsPerEpoch;
   return options.steps == 0 ? byEpochs : std::min(options.steps, byEpochs);
 }
 
@@ -265,15 +269,15 @@ absl::StatusOr<TrainSummary> shardc::rt::train(Executor &executor,
   TrainOptions from = options;
   if (absl::Status status = checkStart(dataset, batchSize, from); !status.ok())
     return status;
-  absl::StatusOr<int64_t> stepsPerEpoch = batchesPerEpoch(dataset, batchSize);
-  if (!stepsPerEpoch.ok())
-    return stepsPerEpoch.status();
+  absl::StatusOr<int64_t> last = lastStepOf(options, dataset, batchSize);
+  if (!last.ok())
+    return last.status();
   BatchStreamOptions stream;
   stream.batchSize = batchSize;
   stream.seed = options.seed;
   stream.shuffle = options.shuffle;
   stream.begin = options.start.steps;
-  stream.end = lastStep(options, *stepsPerEpoch);
+  stream.end = *last;
   // On CPUs a thread takes a worker's core, and longer to come and go than to
   // copy a small batch.
   constexpr int64_t small = 256 << 10;
@@ -290,7 +294,7 @@ absl::StatusOr<TrainSummary> shardc::rt::train(Executor &executor,
     absl::StrAppend(&rows, "; the last ", rest,
                     " of each epoch do not fill a batch and are dropped");
   printField("data", rows, out);
-  return Training(executor, *std::move(batches), *stepsPerEpoch,
-                  lastStep(options, *stepsPerEpoch), from, out)
+  return Training(executor, *std::move(batches), dataset.rows / batchSize,
+                  *last, from, out)
       .run();
 }

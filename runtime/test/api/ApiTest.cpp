@@ -117,11 +117,19 @@ TEST(ApiTest, TrainsOnADataset) {
   dataset.rows = 24;
   ASSERT_TRUE(fitToPlan(**plan, dataset).ok());
   TrainOptions options;
+  Dataset unfit = dataset;
+  unfit.rows = 48;
+  std::ostringstream none;
+  EXPECT_EQ(train(**executor, unfit, options, none).status(),
+            absl::InvalidArgumentError(
+                "the data: array \"x\" has the shape [24], expected 48 rows: "
+                "fitToPlan makes data fit a plan"));
   int64_t rows = 0;
   options.onBatch = [&](const Batch &batch) {
     rows += batch.views().at("x").shape[0];
     return absl::OkStatus();
   };
+  EXPECT_EQ(*lastStepOf(options, dataset, (*plan)->batchSize()), 2);
   std::ostringstream out;
   auto summary = train(**executor, dataset, options, out);
   ASSERT_TRUE(summary.ok()) << summary.status();
@@ -179,6 +187,42 @@ TEST(ApiTest, TrainsOnADataset) {
   ASSERT_TRUE(rest.ok()) << rest.status();
   EXPECT_EQ(rest->firstStep, 2);
   EXPECT_EQ(rest->steps, 3);
+}
+
+TEST(ApiTest, ArraysWithoutTheirBytesAreErrors) {
+  auto plan = Plan::parse(test::makePlan(2));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  auto context = Context::create();
+  auto executor = Executor::create(**context, *plan);
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  ASSERT_TRUE((*executor)->initializeParameters().ok());
+  EXPECT_EQ(
+      (*executor)->readTensor("w", nullptr),
+      absl::InvalidArgumentError("no room for \"w\": the pointer is null"));
+
+  HostArray empty, negative, huge;
+  empty.shape = {24};
+  negative.shape = {-24};
+  huge.shape = {int64_t(1) << 40, int64_t(1) << 40};
+  test::TemporaryFolder folder;
+  auto expect = [&](const HostArray &array, const std::string &error) {
+    for (const char *name : {"x.npz", "x.npy", "x.safetensors"}) {
+      EXPECT_EQ(writeArrays(folder / name, {{"x", array}}),
+                absl::InvalidArgumentError(folder / name + ": " + error));
+      EXPECT_FALSE(std::ifstream(folder / name));
+    }
+    Dataset dataset;
+    dataset.arrays.emplace("x", array);
+    EXPECT_EQ(fitToPlan(**plan, dataset),
+              absl::InvalidArgumentError("the data: " + error));
+    EXPECT_EQ(predict(**executor, {{"x", array.view()}}).status().code(),
+              absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ((*executor)->step({{"x", array.view()}}).status().code(),
+              absl::StatusCode::kInvalidArgument);
+  };
+  expect(empty, "array \"x\" has 0 bytes, but f32[24] takes 96");
+  expect(negative, "array \"x\" has a dimension of size -24");
+  expect(huge, "array \"x\" has a dimension of size 1099511627776");
 }
 
 TEST(ApiTest, ProcessesAndGpus) {

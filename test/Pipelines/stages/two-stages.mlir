@@ -7,7 +7,7 @@
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s --check-prefix=DP
 // RUN: shardc-opt %s --compile-to=collectives  --verify-partition -o /dev/null
 // RUN: shardc-opt %s --compile-to=collectives --mesh=stage=2,data=2 --verify-partition -o /dev/null
-// RUN: shardc-opt %s --compile-to=collectives --mesh=stage=2,data=8,model=8 --verify-partition -o /dev/null 2>&1 | FileCheck %s --check-prefix=SMALLER
+// RUN: sed 's/"data" = 1]>/"data" = 1, "model" = 1]>/' %s | shardc-opt --compile-to=collectives --mesh=stage=2,data=8,model=8 --verify-partition -o /dev/null 2>&1 | FileCheck %s --check-prefix=SMALLER
 // RUN: shardc-opt %s --compile-to=differentiate | FileCheck %s --check-prefix=IR
 // RUN: shardc-opt %s --compile-to=kernels | FileCheck %s --check-prefix=TASKS
 // RUN: shardc-opt %s --compile-to=kernels --pipeline-schedule=zero-bubble | FileCheck %s --check-prefix=PARTS
