@@ -51,22 +51,28 @@ static const NamedFile *findSame(const std::optional<Identity> &identity,
   return nullptr;
 }
 
-/// The checkpoint that a file at `output` is in, or "": a folder with a
-/// manifest, as docs/Checkpoints.md describes it.
-static std::string findCheckpoint(const std::string &output) {
+bool shardc::isCheckpoint(const std::string &folder) {
   std::error_code error;
-  std::filesystem::path folder =
-      std::filesystem::weakly_canonical(output, error).parent_path();
-  std::filesystem::path path = folder / "manifest.json";
+  std::string path = folder + "/manifest.json";
   // A pipe would wait for its writer.
   if (!std::filesystem::is_regular_file(path, error))
-    return "";
+    return false;
   std::ifstream manifest(path);
   char begin[256];
   manifest.read(begin, sizeof(begin));
   std::string_view read(begin, manifest.gcount());
-  bool isOne = read.find("\"shardc-checkpoint\"") != read.npos;
-  return isOne ? folder.string() : "";
+  return read.find("\"shardc-checkpoint\"") != read.npos;
+}
+
+/// The checkpoint that `output`, a file or a folder, is or is in, or "".
+static std::string findCheckpoint(const std::string &output) {
+  std::error_code error;
+  std::filesystem::path path = std::filesystem::weakly_canonical(
+      std::filesystem::absolute(output, error), error);
+  for (; path.has_relative_path(); path = path.parent_path())
+    if (shardc::isCheckpoint(path.string()))
+      return path.string();
+  return "";
 }
 
 std::string shardc::checkOutputFiles(const std::vector<NamedFile> &inputs,

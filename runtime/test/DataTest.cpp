@@ -713,6 +713,9 @@ TEST(DatasetTest, ReadsNpyFiles) {
   EXPECT_EQ(dataFiles(x + ",y=" + other, {}),
             (std::vector<std::string>{x, other}));
   EXPECT_FALSE(loadDataset(x + ",x=" + other, {}).ok());
+  EXPECT_EQ(loadDataset("=none.npy", {}).status(),
+            absl::InvalidArgumentError(
+                "an array without a name: expected NAME=none.npy"));
   EXPECT_EQ(loadDataset(folder / "none.npy", {}).status().code(),
             absl::StatusCode::kNotFound);
 }

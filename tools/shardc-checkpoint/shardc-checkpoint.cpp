@@ -119,7 +119,7 @@ static int list(const Arguments &arguments) {
   absl::StatusOr<std::vector<CheckpointName>> names = listCheckpoints(folder);
   if (!names.ok())
     return reportStatus(names.status());
-  if (names->empty() && Checkpoint::open(folder).ok())
+  if (names->empty() && shardc::isCheckpoint(folder))
     return report(1, folder + " is a checkpoint itself; expected the folder "
                               "that it is in, or show");
   int code = 0;

@@ -417,12 +417,13 @@ int main(int argc, char **argv) {
   if (!error.empty())
     return fail(ExitCode::Usage, error);
   CompileOptions options = flags.get();
-  error = checkOutputs({{isPlan(input) ? "the plan" : "the model", input},
-                        {"--explain-diff", explainDiff},
-                        {"--metrics", metrics},
-                        {"--trace", trace},
-                        {"--ptxas", ptxas}},
-                       {{"-o " + output, output}}, options);
+  error =
+      checkOutputs({{isPlan(input) ? "the plan" : "the model", input},
+                    {"--explain-diff", explainDiff},
+                    {"--metrics", metrics},
+                    {"--trace", trace},
+                    {"--ptxas", ptxas}},
+                   {{"-o " + output, output}, {"--svg=" + svg, svg}}, options);
   if (!error.empty())
     return fail(ExitCode::Usage, error);
   llvm::Expected<RunFiles> run = readRunFiles();

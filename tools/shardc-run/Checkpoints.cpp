@@ -4,6 +4,8 @@
 
 #include "Report.h"
 
+#include "shardc/Support/OutputFiles.h"
+
 #include "train/Format.h"
 
 #include "absl/strings/numbers.h"
@@ -33,7 +35,14 @@ static std::string listSteps(const std::string &folder) {
 
 int shardc::run::checkCheckpointDir(const Arguments &arguments) {
   const std::string &folder = arguments.checkpointDir;
-  if (folder.empty() || !arguments.resume.empty())
+  if (folder.empty())
+    return 0;
+  // Others inside of it would be removed with it.
+  if (shardc::isCheckpoint(folder))
+    return report(1, absl::StrCat("--checkpoint-dir=", folder,
+                                  " is a checkpoint itself; expected the "
+                                  "folder that it is in, and --resume"));
+  if (!arguments.resume.empty())
     return 0;
   absl::StatusOr<std::vector<CheckpointName>> names = listCheckpoints(folder);
   if (!names.ok() || names->empty())

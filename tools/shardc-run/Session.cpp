@@ -488,14 +488,13 @@ int Session::createTrace() {
       lastStepOf(trainOptions(), trainingData, plan->batchSize());
   if (!last.ok())
     return report(last.status());
-  if (*last < arguments.traceFirst ||
-      checkpoints.start().steps >= arguments.traceLast)
-    return reportNoTrace(absl::StrCat(
-        "none of these steps would be run; the training has steps ",
-        checkpoints.start().steps + 1, " to ", *last));
   TraceOptions options;
   options.firstStep =
       std::max(arguments.traceFirst, checkpoints.start().steps + 1);
+  if (options.firstStep > std::min(arguments.traceLast, *last))
+    return reportNoTrace(absl::StrCat(
+        "none of these steps would be run; the training goes from step ",
+        checkpoints.start().steps, " to ", *last));
   options.runs = arguments.traceLast - arguments.traceFirst + 1;
   trace = std::make_unique<Trace>(options);
   checkpoints.record(trace.get());

@@ -22,6 +22,10 @@ struct NamedFile {
   std::string path;
 };
 
+/// Whether `folder` is a checkpoint: it has a manifest, as docs/Checkpoints.md
+/// describes it.
+bool isCheckpoint(const std::string &folder);
+
 /// An error if an output is the same file as an input, another output or
 /// standard output, also through symbolic and hard links; otherwise empty.
 /// Files without content of their own, such as terminals, do not count. Also an

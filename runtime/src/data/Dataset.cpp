@@ -237,6 +237,9 @@ static absl::StatusOr<Dataset> loadNpy(const std::vector<NpyPart> &parts,
                                        const DatasetOptions &options) {
   Dataset dataset;
   for (const NpyPart &part : parts) {
+    if (part.name.empty())
+      return absl::InvalidArgumentError(
+          absl::StrCat("an array without a name: expected NAME=", part.path));
     if (dataset.arrays.count(part.name) || dataset.inFile.count(part.name))
       return absl::InvalidArgumentError(
           absl::StrCat(part.path, ": there is an array \"", part.name,
