@@ -59,7 +59,7 @@ for text in '^WRONG    notebook, none data=1' '^ok .*wide, dp+tp' ' 5 wrong, '; 
 done
 ls "$work/logs/notebook--none-data-1"* "$work/logs/figures-of-adam.log" >/dev/null
 "$tree/scripts/gpu-check.sh" --estimates "$work/logs" >"$work/output"
-for text in '^large-bf16 .*[0-9]' '^wide-none-data1 .*[0-9]' '^by this GPU: median factor [0-9]'; do
+for text in '^large-bf16 .*[0-9]' '^wide-none-data1 .*[0-9]' '^wide-fsdp-data8 .*[0-9]' '^by this GPU: median factor [0-9]'; do
   grep -q -e "$text" "$work/output" || { echo "no line \"$text\""; exit 1; }
 done
-[ "$(wc -l <"$work/output")" = 16 ] || { echo 'a plan has no estimate'; exit 1; }
+[ "$(wc -l <"$work/output")" = 22 ] || { echo 'a plan has no estimate'; exit 1; }

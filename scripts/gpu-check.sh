@@ -370,7 +370,7 @@ machines() {
   local number=${#checks[@]}
   # The fake would multiply for hours.
   check 'a machine file is measured' env SHARDC_FAKE_IDLE=$isFake timeout 100 \
-    shardc-run --device=cuda --measure-machine="$logs/machine.json"
+    shardc-run --device=cuda --gpus=1 --measure-machine="$logs/machine.json"
   settle
   sed 's/^/         /' "$work/$number/log"
   echo "         Its estimates beside the measured steps: scripts/gpu-check.sh --estimates"

@@ -5,12 +5,15 @@
 
 # flagsOf NAME: of shardc-gen, a bar, and of the compiler.
 flagsOf() {
-  local model
+  local model run flags
   for model in "${models[@]}"; do
-    [ "$(nameOf "${model%% *}" none data=1)" != "$1" ] ||
-      echo "${model#* } | $(dtypeOf "${model%% *}")"
+    for run in "${runs[@]}"; do
+      [ "$(nameOf "${model%% *}" "${run% *}" "${run#* }")" != "$1" ] ||
+        echo "${model#* } --strategy=${run% *} --mesh=${run#* } | $(dtypeOf "${model%% *}")"
+    done
   done
-  measuredAs "$1"
+  flags=$(measuredAs "$1")
+  [ -z "$flags" ] || echo "--strategy=none --mesh=data=1 $flags"
 }
 
 # The built-in machine of the GPU of that name; empty: there is none.
@@ -39,15 +42,13 @@ printEstimates() {
 print(json.load(open(sys.argv[1]))["name"])' "$logs/machine.json")")
   files=("$logs/machine.json")
   if [ -n "$known" ]; then
-    echo "{\"device\": \"$known\"}" >"$work/known.json"
+    echo "{\"device\": \"$known\", \"shared\": true}" >"$work/known.json"
     files+=("$work/known.json")
   fi
   while read -r name step; do
     flags=$(flagsOf "$name")
-    # The file does not describe virtual devices.
-    [ -n "$flags" ] || continue
     # shellcheck disable=SC2086
-    shardc-gen ${flags%|*} --strategy=none --mesh=data=1 -o "$work/model.mlir"
+    shardc-gen ${flags%|*} -o "$work/model.mlir"
     line="$name $step"
     for machine in "${files[@]}"; do
       python3 -c 'import json, sys
@@ -70,7 +71,7 @@ from estimates import spearman
 
 rows = [(name, [float(number) for number in numbers]) for name, *numbers in map(str.split, open(sys.argv[1]))]
 machines = ["this GPU", sys.argv[2]][: len(rows[0][1]) - 1]
-print(f"steps on one device, us; factor\n{'':24}{'measured':>12}", *(f"{'by ' + machine:>22}" for machine in machines))
+print(f"steps on one GPU, us; factor\n{'':24}{'measured':>12}", *(f"{'by ' + machine:>22}" for machine in machines))
 factors = [[] for _ in machines]
 for name, (measured, *estimates) in rows:
     for of_machine, estimate in zip(factors, estimates):

@@ -64,6 +64,7 @@ public:
                           {"name", "source", "device", "shared", "computer",
                            "f32_gemms", "gemms", "gemm_seconds", "gemm_factors",
                            "command_seconds", "step_seconds",
+                           "concurrent_command_seconds",
                            "host_bytes_per_second", "default_link", "axes",
                            "hosts", "collectives", "overlap"}))
       return false;
@@ -409,9 +410,9 @@ private:
     const json::Object *types = fields.asObject(*value, key);
     if (!types || !fields.checkKeys(*types, key, getTypeNames()))
       return false;
-    if (machine.isShared)
-      return fields.fail(key, "expected none: the GEMMs of devices that share "
-                              "one are priced together");
+    if (machine.computer)
+      return fields.fail(key, "expected none: 'computer' has what vectors and "
+                              "factors take");
     if (root.get("gemms"))
       return fields.fail(key, "expected either these or 'gemms'");
     for (const std::string &type : JsonReader::getKeys(*types)) {
@@ -513,16 +514,20 @@ private:
 
   /// Reads what the work on a device takes besides the work.
   bool readStarts(const json::Object &root, Machine &machine) {
-    if (machine.isShared && !machine.memory.empty())
+    if (machine.computer && !machine.memory.empty())
       return fields.fail("device.memory_bytes_per_second",
                          "expected a number: 'computer' has the rates of "
                          "devices that share one by reuse distance");
+    if (!machine.isShared && root.get("concurrent_command_seconds"))
+      return fields.fail("concurrent_command_seconds",
+                         "expected none: the devices of a machine that is not "
+                         "shared have one each");
     auto read = [&](StringRef key, double least, double most, double &number,
-                    StringRef ofShared) {
+                    StringRef ofComputer) {
       if (!root.get(key))
         return true;
-      if (machine.isShared)
-        return fields.fail(key, "expected none: " + ofShared);
+      if (machine.computer)
+        return fields.fail(key, "expected none: " + ofComputer);
       return fields.readNumber(root, "", key, least, most, number);
     };
     static constexpr StringLiteral hasStarts =
@@ -531,6 +536,8 @@ private:
                 hasStarts) &&
            read("step_seconds", 0, mostLatency, machine.stepSeconds,
                 hasStarts) &&
+           read("concurrent_command_seconds", 0, mostLatency,
+                machine.concurrentCommandSeconds, hasStarts) &&
            read("host_bytes_per_second", leastRate, mostRate,
                 machine.hostBytesPerSecond,
                 "virtual devices work in the memory of the host");
@@ -564,7 +571,7 @@ private:
     const json::Object *kinds = fields.asObject(*value, "collectives");
     if (!kinds)
       return false;
-    if (machine.isShared)
+    if (machine.computer)
       return fields.fail("collectives",
                          "expected none: those of virtual devices read and "
                          "write memory, whose rates 'computer' has");

@@ -77,18 +77,20 @@ const MeasuredCollective *Machine::findMeasured(CollectiveKind kind,
   for (const LinkAxis &axis : reverse(axes)) {
     if (axis.size == 1)
       continue;
-    if (devices > 1 && axis.apart != apart * devices)
+    if (devices > 1 && axis.apart != apart * devices && !isShared)
       return nullptr;
     if (devices == 1)
       apart = axis.apart;
     devices *= axis.size;
   }
   auto getDistance = [&](const MeasuredCollective &one) {
-    return std::abs(std::log(static_cast<double>(one.apart) / apart));
+    auto ratio = isShared ? static_cast<double>(one.devices) / devices
+                          : static_cast<double>(one.apart) / apart;
+    return std::abs(std::log(ratio));
   };
   const MeasuredCollective *nearest = nullptr;
   for (const MeasuredCollective &one : collectives)
-    if (one.kind == kind && one.devices == devices &&
+    if (one.kind == kind && (isShared || one.devices == devices) &&
         (!nearest || getDistance(one) < getDistance(*nearest)))
       nearest = &one;
   return nearest;
@@ -101,7 +103,9 @@ Machine Machine::withFastestLinks() const {
   double rate = 0;
   for (const MeasuredCollective &one : collectives)
     for (const auto &[bytes, seconds] : one.seconds)
-      rate = std::max(rate, bytes / seconds);
+      rate =
+          std::max(rate, bytes / seconds *
+                             (isShared ? one.devices / double(numSharing) : 1));
   auto widen = [&](Link &link) {
     link.bytesPerSecond = std::max(link.bytesPerSecond, rate);
     link.latencySeconds = 0;
@@ -226,6 +230,14 @@ void Machine::shareAmong(int64_t devices) {
   if (!isShared)
     return;
   numSharing *= devices;
+  for (MemoryRate &rate : memory) {
+    rate.bytes /= devices;
+    rate.bytesPerSecond /= devices;
+  }
+  commandSeconds =
+      concurrentCommandSeconds == 0
+          ? devices * commandSeconds
+          : std::max(commandSeconds, devices * concurrentCommandSeconds);
   for (double &rate : flopsPerSecond)
     rate /= devices;
   memoryBytes /= devices;
@@ -300,8 +312,12 @@ double shardc::getLatencySeconds(const Machine &machine, CollectiveKind kind,
 double shardc::getCollectiveSeconds(const Machine &machine, CollectiveKind kind,
                                     int64_t wireBytes,
                                     ArrayRef<LinkAxis> axes) {
-  if (const MeasuredCollective *measured = machine.findMeasured(kind, axes))
-    return measured->getSeconds(static_cast<double>(wireBytes));
+  if (const MeasuredCollective *measured = machine.findMeasured(kind, axes)) {
+    double bytes = static_cast<double>(wireBytes);
+    if (machine.isShared)
+      bytes *= double(machine.numSharing) / measured->devices;
+    return measured->getSeconds(bytes);
+  }
   return getLatencySeconds(machine, kind, axes) +
          getWireSeconds(machine, wireBytes, axes);
 }

@@ -128,8 +128,16 @@ static const GemmTimes *findTimes(const Machine &machine, const OpWork &work) {
 }
 
 double shardc::getComputeSeconds(const Machine &machine, const OpWork &work) {
-  if (const GemmTimes *times = findTimes(machine, work))
-    return times->getSeconds(work.rows, work.columns, work.terms, work.form);
+  if (const GemmTimes *times = findTimes(machine, work)) {
+    double seconds =
+        times->getSeconds(work.rows, work.columns, work.terms, work.form);
+    if (machine.numSharing == 1 || machine.concurrentCommandSeconds == 0)
+      return static_cast<double>(machine.numSharing) * seconds;
+    // Small ones of several devices are beside each other.
+    return std::max(
+        {seconds, machine.commandSeconds,
+         work.flops / machine.getMatmulFlopsPerSecond(work.computeType)});
+  }
   if (work.isGemm) {
     double seconds =
         work.flops / machine.getMatmulFlopsPerSecond(work.computeType);
@@ -215,6 +223,20 @@ void shardc::setSeconds(ModuleGraph &module, const Machine &machine) {
   }
 }
 
+/// The shards of an argument that differ: as many as the devices along the axes
+/// that shard it.
+static double countShards(func::FuncOp function, BlockArgument argument) {
+  auto sharding = function.getArgAttrOfType<ShardingAttr>(
+      argument.getArgNumber(), shardingAttrName);
+  FailureOr<MeshOp> mesh = getMesh(function->getParentOfType<ModuleOp>());
+  double shards = 1;
+  for (int64_t dim = 0; sharding && succeeded(mesh) && dim < sharding.getRank();
+       ++dim)
+    for (StringAttr axis : sharding.getAxes(dim))
+      shards *= static_cast<double>(mesh->getAxisSize(axis.getValue()));
+  return shards;
+}
+
 double shardc::getInputSeconds(const Machine &machine, func::FuncOp function) {
   if (machine.hostBytesPerSecond == 0)
     return 0;
@@ -222,7 +244,8 @@ double shardc::getInputSeconds(const Machine &machine, func::FuncOp function) {
   for (BlockArgument argument : function.getArguments())
     if (isa_and_nonnull<InputAttr, LabelAttr>(
             function.getArgAttr(argument.getArgNumber(), roleAttrName)))
-      bytes += getBytes(argument);
+      bytes += getBytes(argument) *
+               (machine.isShared ? countShards(function, argument) : 1);
   return bytes / machine.hostBytesPerSecond;
 }
 

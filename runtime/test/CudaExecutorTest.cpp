@@ -3,6 +3,7 @@
 #include "CudaFixture.h"
 
 #include "backends/cuda/MeasureGpu.h"
+#include "backends/cuda/MeasureGpuCollectives.h"
 #include "shardc-rt/Trainer.h"
 
 #include <cmath>
@@ -76,6 +77,7 @@ TEST_F(CudaExecutorTest, MeasuresTimesOfCommands) {
   ASSERT_TRUE(times.ok()) << times.status();
   EXPECT_GE(times->commandSeconds, 0);
   EXPECT_GE(times->stepSeconds, 0);
+  EXPECT_GE(times->concurrentCommandSeconds, 0);
   EXPECT_GT(times->hostBytesPerSecond, 0);
   ASSERT_GT(times->memory.size(), 1u);
   double before = HUGE_VAL;
@@ -111,6 +113,49 @@ TEST_F(CudaExecutorTest, MeasuresTimesOfCommands) {
     fake->details.clear();
     EXPECT_FALSE(cuda::measureTimes(options, {16}).ok()) << call;
   }
+}
+
+TEST_F(CudaExecutorTest, MeasuresCollectives) {
+  fake->gpus = 2;
+  options.ncclPath = options.driverPath;
+  CollectiveTensor tensor;
+  tensor.dtype = DType::F32;
+  tensor.inShape = tensor.outShape = {2, 8};
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::AllReduce;
+  spec.axes = {1};
+  spec.tensors = {tensor};
+  const Mesh mesh({{"outer", 1}, {"group", 2}});
+  // Of virtual devices, and by NCCL; what is captured is not run, and a batch
+  // runs 2 · (1 + 5) times.
+  for (int gpus : {1, 2}) {
+    options.gpus = gpus;
+    fake->calls.clear();
+    auto collectives = cuda::MeasuredCollectives::open(options);
+    ASSERT_TRUE(collectives.ok()) << collectives.status();
+    ASSERT_TRUE((*collectives)->connect(mesh).ok());
+    auto seconds = (*collectives)->measure(spec);
+    ASSERT_TRUE(seconds.ok()) << seconds.status();
+    EXPECT_GT(*seconds, 0);
+    EXPECT_EQ(std::count(fake->calls.begin(), fake->calls.end(),
+                         gpus == 1 ? "cuLaunchKernel" : "ncclAllReduce"),
+              gpus * 17);
+    EXPECT_EQ(
+        std::count(fake->calls.begin(), fake->calls.end(), "cuGraphLaunch"),
+        gpus * 12);
+    if (gpus > 1)
+      break;
+    const auto calls = static_cast<int64_t>(fake->calls.size());
+    for (int64_t call = 1; call <= calls; call += 7) {
+      fake->calls.clear();
+      fake->failAt = call;
+      auto opened = cuda::MeasuredCollectives::open(options);
+      if (opened.ok() && (*opened)->connect(mesh).ok())
+        (void)(*opened)->measure(spec);
+      fake->failAt = 0;
+    }
+  }
+  EXPECT_EQ(fake->bytesAllocated, 0u);
 }
 
 TEST_F(CudaExecutorTest, AStepIsOneGraphLaunch) {

@@ -2,6 +2,8 @@
 
 #include "MeasureCollectives.h"
 
+#include "absl/strings/str_cat.h"
+
 #include <cmath>
 
 using namespace shardc::run;
@@ -46,6 +48,42 @@ TimesByBytes shardc::run::withoutDisturbances(TimesByBytes times) {
   for (auto time = times.rbegin(); time != times.rend(); ++time)
     least = time->second = std::min(least, time->second);
   return times;
+}
+
+std::string Group::name() const {
+  return apart == 1 ? absl::StrCat("devices=", devices)
+                    : absl::StrCat("devices=", devices, ",apart=", apart);
+}
+
+std::vector<Group> shardc::run::listGroups(int64_t all) {
+  std::vector<Group> groups;
+  for (int64_t devices = 2; devices <= all; ++devices)
+    if (all % devices == 0) {
+      groups.push_back({devices, 1});
+      if (devices < all)
+        groups.push_back({devices, all / devices});
+    }
+  return groups;
+}
+
+Mesh shardc::run::meshOf(Group group, int64_t all) {
+  return Mesh({{"outer", all / (group.devices * group.apart)},
+               {"group", group.devices},
+               {"inner", group.apart}});
+}
+
+void shardc::run::writeCollectives(const TimesByGroup &times, Group all,
+                                   Json &json) {
+  const TimesByBytes &reduce = times.at("all_reduce").at(all.name());
+  const double steps = 2 * std::ceil(std::log2(double(all.devices)));
+  json["default_link"] = {
+      {"bytes_per_second",
+       rounded(double(reduce.rbegin()->first) / reduce.rbegin()->second)},
+      {"latency_seconds", rounded(reduce.begin()->second / steps)}};
+  for (auto [kind, name] : collectiveKinds)
+    for (const auto &[group, ofGroup] : times.at(name))
+      for (auto [sent, time] : withoutDisturbances(ofGroup))
+        json["collectives"][name][group][std::to_string(sent)] = rounded(time);
 }
 
 absl::Status CollectiveRun::takeFailure() {

@@ -3,12 +3,16 @@
 #ifndef SHARDC_TOOLS_SHARDC_RUN_MEASURECOLLECTIVES_H
 #define SHARDC_TOOLS_SHARDC_RUN_MEASURECOLLECTIVES_H
 
+#include "MeasureDevice.h"
+
 #include "collectives/Collectives.h"
 #include "exec/WorkerPool.h"
 
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <string>
+#include <vector>
 
 namespace shardc::run {
 
@@ -36,6 +40,29 @@ using TimesByBytes = std::map<uint64_t, double>;
 
 /// `times`, of which none is longer than that of more bytes: it was disturbed.
 TimesByBytes withoutDisturbances(TimesByBytes times);
+
+/// A group: so many devices, whose neighbours are so far apart.
+struct Group {
+  int64_t devices, apart;
+  /// In machine files.
+  std::string name() const;
+};
+
+/// All groups of at least two that divide `all` devices: neighbours, and those
+/// of which each member is in another run of neighbours.
+std::vector<Group> listGroups(int64_t all);
+
+/// A mesh of `all` devices in which `group` is along axis `axisOfGroup`.
+rt::Mesh meshOf(Group group, int64_t all);
+inline constexpr int axisOfGroup = 1;
+
+/// By kind and group.
+using TimesByGroup = std::map<std::string, std::map<std::string, TimesByBytes>>;
+
+/// Writes `times`, without disturbances, and the link between the devices of
+/// `all`: the rate of its largest all-reduce, and the latency of a step of the
+/// smallest.
+void writeCollectives(const TimesByGroup &times, Group all, Json &json);
 
 /// Runs a collective as a program does, with barriers between its parts. Behind
 /// the first error nothing runs.

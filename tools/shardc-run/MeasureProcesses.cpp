@@ -7,6 +7,7 @@
 #include "collectives/BetweenProcesses.h"
 #include "exec/MeasureRates.h"
 #include "exec/RunGemm.h"
+#include "shardc-rt/HostArray.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -22,15 +23,6 @@ static constexpr int passesOfProcesses = 3;
 
 namespace {
 
-/// A group: so many processes, whose neighbours are so far apart.
-struct Group {
-  int64_t devices, apart;
-  std::string name() const {
-    return apart == 1 ? absl::StrCat("devices=", devices)
-                      : absl::StrCat("devices=", devices, ",apart=", apart);
-  }
-};
-
 /// A collective between all processes, one device in each.
 class TimedCollective {
 public:
@@ -38,11 +30,9 @@ public:
   static absl::StatusOr<std::unique_ptr<TimedCollective>>
   prepare(Transport &transport, Collectives &collectives, CollectiveKind kind,
           Group group, int64_t bytes) {
-    const Mesh mesh(
-        {{"outer", transport.size() / (group.devices * group.apart)},
-         {"group", group.devices},
-         {"inner", group.apart}});
-    CollectiveSpec spec = makeCollective(kind, 1, group.devices, bytes);
+    const Mesh mesh = meshOf(group, transport.size());
+    CollectiveSpec spec =
+        makeCollective(kind, axisOfGroup, group.devices, bytes);
     auto timed = std::make_unique<TimedCollective>();
     CollectiveTensor &tensor = spec.tensors[0];
     timed->in.assign(numElements(tensor.inShape), 1.0f);
@@ -120,19 +110,6 @@ private:
 
 } // namespace
 
-/// All groups of at least two that divide `all` processes: neighbours, and
-/// those of which each member is in another run of neighbours.
-static std::vector<Group> listGroups(int64_t all) {
-  std::vector<Group> groups;
-  for (int64_t devices = 2; devices <= all; ++devices)
-    if (all % devices == 0) {
-      groups.push_back({devices, 1});
-      if (devices < all)
-        groups.push_back({devices, all / devices});
-    }
-  return groups;
-}
-
 namespace {
 /// A collective and GEMMs that take about as long, alone and beside each other,
 /// each at its best.
@@ -181,8 +158,7 @@ static absl::StatusOr<Json> measureAll(WorkerPool &pool, Processes &processes) {
   Transport &transport = processes.transport();
   auto createdCollectives = createCollectivesBetweenProcesses(transport);
   const int64_t all = processes.size();
-  // By kind, group and bytes.
-  std::map<std::string, std::map<std::string, TimesByBytes>> times;
+  TimesByGroup times;
   Beside beside;
   DeviceRates device;
   for (int pass = 0; pass < passesOfProcesses; ++pass) {
@@ -220,18 +196,8 @@ static absl::StatusOr<Json> measureAll(WorkerPool &pool, Processes &processes) {
                    processes.localSize(), " on ", processes.host(), ", of ",
                    pool.size(), pool.size() == 1 ? " thread" : " threads");
   device.write(json, physicalBytes() / processes.localSize());
-  // A link between all, as of an all-reduce: its steps, and the most bytes.
-  const auto &reduce = times["all_reduce"][Group{all, 1}.name()];
-  const double steps = 2 * std::ceil(std::log2(double(all)));
-  json["default_link"] = {
-      {"bytes_per_second",
-       rounded(double(reduce.rbegin()->first) / reduce.rbegin()->second)},
-      {"latency_seconds", rounded(reduce.begin()->second / steps)}};
   json["overlap"] = rounded(beside.overlap());
-  for (auto [kind, name] : collectiveKinds)
-    for (const auto &[group, ofGroup] : times[name])
-      for (auto [sent, time] : withoutDisturbances(ofGroup))
-        json["collectives"][name][group][std::to_string(sent)] = rounded(time);
+  writeCollectives(times, {all, 1}, json);
   return json;
 }
 

@@ -672,10 +672,8 @@ int shardc::run::runSession(const Arguments &arguments) {
                                   "\"; expected cpu or cuda"));
   if (arguments.listDevices)
     return listDevices(arguments);
-  // GPUs are measured one by one.
   bool measures = !arguments.measureMachine.empty();
-  bool isAlone = arguments.checkPlan || arguments.dryRun ||
-                 (measures && arguments.device == "cuda");
+  bool isAlone = arguments.checkPlan || arguments.dryRun;
   if (isAlone && isSecondProcess())
     return 0;
   Peers peers;

@@ -211,8 +211,8 @@ struct Machine {
   bool isShared = false;
   /// The virtual devices that the rates have been divided by.
   int64_t numSharing = 1;
-  /// If it has been measured, the rates of a shared machine for all devices
-  /// together.
+  /// If it has been measured, the rates of a shared machine that computes once
+  /// what is the same on several devices.
   std::optional<ComputerRates> computer;
   /// The link of axes that `axisLinks` does not name, inside of a host.
   Link defaultLink;
@@ -222,23 +222,27 @@ struct Machine {
   /// One port of a host to others, and the ports that its devices share.
   Link hostLink;
   int64_t portsPerHost = 1;
-  /// In place of links, where they have been measured in groups of that size.
+  /// In place of links, where they have been measured in groups of that size;
+  /// of a shared machine with all devices in one group.
   std::vector<MeasuredCollective> collectives;
   /// The part of the time of a collective in which a device can compute; none
   /// if `isShared`.
   double overlap = 1;
   /// By ComputeType; empty: GEMMs take the time of their FLOPs.
   ShortSides shortSides[numComputeTypes];
-  /// The same, as times; not of a shared machine.
+  /// The same, as times of one device alone.
   GemmTimes gemmTimes[numComputeTypes];
-  /// By ascending distance, of a machine that is not shared; empty: the rate is
-  /// `memoryBytesPerSecond` after any.
+  /// By ascending distance; empty: the rate is `memoryBytesPerSecond` after
+  /// any.
   std::vector<MemoryRate> memory;
-  /// From one command to the next, and what a step takes besides its commands;
-  /// not of a shared machine.
+  /// From one command to the next, of all devices if `isShared`, and what a
+  /// step takes besides its commands.
   double commandSeconds = 0, stepSeconds = 0;
-  /// The rate at which inputs come from the host while the device works; 0:
-  /// they take no time. Not of a shared machine.
+  /// Of a shared machine: from one command to the next if they are of devices
+  /// that do not wait for each other; 0: as long as if they did.
+  double concurrentCommandSeconds = 0;
+  /// The rate at which inputs come from the host while the device works, those
+  /// of all devices if `isShared`; 0: they take no time.
   double hostBytesPerSecond = 0;
 
   double getFlopsPerSecond(ComputeType computeType) const {
@@ -267,15 +271,18 @@ struct Machine {
   const Link &getLink(llvm::StringRef axis) const;
   /// What has been measured of `kind` in groups along `axes`, outermost first:
   /// of those with as many devices the one whose neighbours are apart most
-  /// nearly as far. Null: nothing, or the axes are not next to each other.
+  /// nearly as far. Null: nothing, or the axes are not next to each other. Of a
+  /// shared machine the one with most nearly as many devices.
   const MeasuredCollective *findMeasured(CollectiveKind kind,
                                          llvm::ArrayRef<LinkAxis> axes) const;
   /// With links by which no collective takes longer than on this machine.
   Machine withFastestLinks() const;
 
   /// If devices share one device (`isShared`), divides rates, memory and
-  /// bandwidths, those of links included, by `devices`; latencies stay.
-  /// Otherwise does nothing.
+  /// bandwidths, those of links included, by `devices`; latencies stay. What is
+  /// between two accesses of a device is so often between them, and a command
+  /// takes as long as that of each device to start, one beside or after the
+  /// other. Otherwise does nothing.
   void shareAmong(int64_t devices);
 
   /// Places the devices of a mesh with `axes`, outermost first, on hosts one
@@ -331,7 +338,8 @@ double getLatencySeconds(const Machine &machine, CollectiveKind kind,
 
 /// The seconds of a collective that sends `wireBytes` over `axes`, outermost
 /// first: as measured (findMeasured), or else the sum of getLatencySeconds and
-/// getWireSeconds.
+/// getWireSeconds. On a shared machine those of all groups together, which are
+/// the seconds of a measured group that sends as many bytes as all of them.
 double getCollectiveSeconds(const Machine &machine, CollectiveKind kind,
                             int64_t wireBytes, llvm::ArrayRef<LinkAxis> axes);
 

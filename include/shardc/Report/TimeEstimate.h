@@ -138,7 +138,7 @@ struct TimeEstimate {
 };
 
 /// Seconds in which the inputs and labels of `function`, a local program, come
-/// from the host to a device.
+/// from the host to a device, or to all that share one.
 double getInputSeconds(const Machine &machine, mlir::func::FuncOp function);
 
 /// Seconds of the collective `op`; 0 if it is none.

@@ -202,7 +202,8 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gridX, unsigned gridY,
     arguments.emplace_back(from, from + function->parameters[i]);
   }
   return addWork(stream, [body = function->body, arguments, gridX] {
-    body(arguments, gridX);
+    if (!state().isIdle)
+      body(arguments, gridX);
   });
 }
 

@@ -135,6 +135,8 @@ CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream) {
       !isDevice(c.dstDevice, (c.Height - 1) * c.dstPitch + c.WidthInBytes))
     return invalid;
   return addWork(stream, [=] {
+    if (state().isIdle)
+      return;
     for (size_t row = 0; row < c.Height; ++row)
       std::memcpy(pointer(c.dstDevice + row * c.dstPitch),
                   pointer(c.srcDevice + row * c.srcPitch), c.WidthInBytes);

@@ -35,6 +35,9 @@ struct Group {
     parts.clear();
     for (Part &part : all) {
       part.comm->polls = 1;
+      if (state().isIdle)
+        for (Operation &operation : part.operations)
+          operation.count = 1;
       // The library enters the context of the communicator by itself.
       CUcontext entered = std::exchange(current, part.comm->context);
       CUresult added =

@@ -215,7 +215,10 @@ TEST(MachineFile, SaysWhatIsWrongWithCollectives) {
   // The times would hide what leaves a host.
   EXPECT_THAT(getError(R"({"device": "h100", "collectives": {}})"),
               HasSubstr("expected neither 'axes' nor hosts"));
-  EXPECT_THAT(getError(R"({"device": "cpu", "collectives": {}})"),
+  EXPECT_THAT(getError(R"({"device": "cpu", "computer": {"workers": 1,
+                "vector_lanes": 8, "vector_terms": 0, "partial_vector_terms": 0,
+                "command_seconds": 0, "memory_bytes_per_second": 1e9},
+                "collectives": {}})"),
               HasSubstr("collectives: expected none"));
 }
 
@@ -491,7 +494,7 @@ TEST(MachineFile, SaysWhatIsWrongWithTimesOfCommands) {
     return replaced("\"name\"", keys + ", \"name\"");
   };
   auto shared = [](const std::string &keys) {
-    return "{\"device\": \"cpu\", " + keys + "}";
+    return computerWith("\"computer\"", keys + ", \"computer\"");
   };
   const std::pair<std::string, const char *> cases[] = {
       {with("\"command_seconds\": -1"),
@@ -510,6 +513,11 @@ TEST(MachineFile, SaysWhatIsWrongWithTimesOfCommands) {
       {with("\"host_bytes_per_second\": 0"),
        "m.json: host_bytes_per_second: expected a number from 1 to 1e+24, "
        "found 0"},
+      {with("\"concurrent_command_seconds\": 1"),
+       "m.json: concurrent_command_seconds: expected none: the devices of a "
+       "machine that is not shared have one each"},
+      {shared("\"concurrent_command_seconds\": 1"),
+       "m.json: concurrent_command_seconds: expected none: 'computer'"},
       {shared("\"gemm_seconds\": {}"), "m.json: gemm_seconds: expected none"},
       {with("\"gemm_seconds\": 7"),
        "m.json: gemm_seconds: expected an object, found 7"},
@@ -557,7 +565,9 @@ TEST(MachineFile, SaysWhatIsWrongWithTimesOfCommands) {
        "1e+24, found 0"},
       {replaced("\"memory_bytes_per_second\": 2e12\n  }",
                 "\"memory_bytes_per_second\": {\"8\": 1e12}}, \"shared\": "
-                "true"),
+                "true, \"computer\": {\"workers\": 1, \"vector_lanes\": 8, "
+                "\"vector_terms\": 0, \"partial_vector_terms\": 0, "
+                "\"command_seconds\": 0, \"memory_bytes_per_second\": 1e9}"),
        "m.json: device.memory_bytes_per_second: expected a number"},
   };
   for (const auto &[json, expected] : cases)
@@ -826,6 +836,50 @@ TEST(Machines, SharedDevicesDivideRates) {
   EXPECT_EQ(machine.getLink("data").bytesPerSecond, 2.5);
   EXPECT_EQ(machine.getLink("other").bytesPerSecond, 25);
   EXPECT_EQ(machine.getLink("data").latencySeconds, 2);
+}
+
+TEST(Machines, SharedDevicesTakeTurns) {
+  Machine machine = parse(R"({"device": {
+    "flops_per_second": {"f64": 1e12, "f32": 1e12, "bf16": 1e12},
+    "memory_bytes": 1e9, "memory_bytes_per_second": {"1024": 8e9, "4096": 4e9}},
+    "shared": true, "step_seconds": 7, "command_seconds": 2,
+    "default_link": {"bytes_per_second": 8, "latency_seconds": 1},
+    "collectives": {"all_reduce": {"devices=4": {"100": 1, "10000": 10},
+                                   "devices=16": {"100": 5}}}})");
+  Machine one = machine, beside = machine;
+  machine.shareAmong(8);
+  EXPECT_EQ(machine.stepSeconds, 7);
+  EXPECT_EQ(machine.commandSeconds, 16);
+  ASSERT_EQ(machine.memory.size(), 2u);
+  EXPECT_EQ(machine.memory[0].bytes, 128);
+  EXPECT_EQ(machine.memory[0].bytesPerSecond, 1e9);
+  one.shareAmong(1);
+  EXPECT_EQ(one.commandSeconds, 2);
+  // Starts beside each other, until there are too many.
+  beside.concurrentCommandSeconds = 0.5;
+  Machine few = beside;
+  few.shareAmong(3);
+  EXPECT_EQ(few.commandSeconds, 2);
+  beside.shareAmong(8);
+  EXPECT_EQ(beside.commandSeconds, 4);
+  // Two groups of four send as much as one that sends twice as much.
+  const LinkAxis apart[] = {{"data", 2, 4}, {"model", 2, 1}};
+  auto getSeconds = [&](double bytes, llvm::ArrayRef<LinkAxis> axes) {
+    return getCollectiveSeconds(machine, CollectiveKind::AllReduce,
+                                static_cast<int64_t>(bytes), axes);
+  };
+  EXPECT_DOUBLE_EQ(getSeconds(5000, apart), 10);
+  EXPECT_DOUBLE_EQ(getSeconds(500, {{"data", 4, 1}}), std::sqrt(10));
+  // The nearest number of devices that was measured.
+  EXPECT_DOUBLE_EQ(getSeconds(5000, {{"data", 5, 1}}), 10);
+  EXPECT_DOUBLE_EQ(getSeconds(200, {{"data", 12, 1}}), 5);
+  // No collective takes less on the fastest links.
+  Machine fastest = machine.withFastestLinks();
+  fastest.collectives.clear();
+  for (int64_t bytes : {1, 100, 5000, 1000000})
+    EXPECT_LE(getCollectiveSeconds(fastest, CollectiveKind::AllReduce, bytes,
+                                   {{"data", 4, 1}}),
+              getSeconds(static_cast<double>(bytes), {{"data", 4, 1}}));
 }
 
 TEST(CollectiveSeconds, WireTimeIsThatOfTheSlowestLink) {

@@ -323,6 +323,64 @@ func.func @f(%x: tensor<4x8xf32> {shardc.role = #shardc.input<"x">},
   EXPECT_DOUBLE_EQ(time.overlappedSeconds, 160 / 20.0);
 }
 
+TEST_F(TimeEstimateTest, VirtualDevicesOfAGpuComputeAll) {
+  machine.isShared = true;
+  machine.commandSeconds = 0.25;
+  machine.stepSeconds = 2;
+  machine.hostBytesPerSecond = 16;
+  machine.memory = {{64, 100}, {256, 50}, {1024, 10}};
+  machine.shareAmong(4);
+  // Each of four devices has a kernel of 32 elements, and accesses 128 bytes
+  // twice, after 1024 bytes of all of them.
+  TimeEstimate time = estimate(withSharding("[{\"data\"}, {}]"));
+  EXPECT_DOUBLE_EQ(time.computeSeconds, 2 + 4 * (0.25 + 32 / 10.0));
+  EXPECT_DOUBLE_EQ(time.memorySeconds, 4 * 256 / 10.0);
+  // Of inputs those that differ come from the host.
+  auto getInputSeconds = [&](llvm::StringRef sharding) {
+    return estimate(("func.func @f(%x: tensor<4x8xf32> {shardc.role = "
+                     "#shardc.input<\"x\">, shardc.sharding = "
+                     "#shardc.sharding<@mesh, " +
+                     sharding +
+                     ">}) -> tensor<4x8xf32> {\n  return %x : "
+                     "tensor<4x8xf32>\n}")
+                        .str())
+        .inputSeconds;
+  };
+  EXPECT_DOUBLE_EQ(getInputSeconds("[{}, {}]"), 128 / 16.0);
+  EXPECT_DOUBLE_EQ(getInputSeconds("[{\"data\"}, {}]"), 4 * 128 / 16.0);
+}
+
+TEST_F(TimeEstimateTest, LibraryGemmsOfVirtualDevicesAreBesideEachOther) {
+  GemmTimes &times =
+      machine.gemmTimes[static_cast<unsigned>(machine.f32MatmulType)];
+  times.sides = {{{4}, {4}, {4}}};
+  times.seconds = {500};
+  machine.isShared = true;
+  machine.commandSeconds = 300;
+  const std::string gemm = R"(
+func.func @f(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %0 = shardc.gemm %x, %w : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
+})";
+  const Machine before = machine;
+  machine.shareAmong(4);
+  EXPECT_DOUBLE_EQ(estimate(gemm).computeSeconds, 4 * 500);
+  // As long as one, as their starts, or as their FLOPs at 0.1.
+  machine = before;
+  machine.concurrentCommandSeconds = 1;
+  machine.shareAmong(4);
+  EXPECT_DOUBLE_EQ(estimate(gemm).computeSeconds, 500);
+  machine = before;
+  machine.concurrentCommandSeconds = 200;
+  machine.shareAmong(4);
+  EXPECT_DOUBLE_EQ(estimate(gemm).computeSeconds, 800);
+  machine = before;
+  machine.concurrentCommandSeconds = 1;
+  machine.flopsPerSecond[static_cast<unsigned>(machine.f32MatmulType)] = 0.5;
+  machine.shareAmong(4);
+  EXPECT_DOUBLE_EQ(estimate(gemm).computeSeconds, 4 * 128 / 0.5);
+}
+
 TEST_F(TimeEstimateTest, DevicesHaveCaches) {
   machine.memory = {{64, 100}, {256, 50}, {1024, 10}};
   // Two values of 128 bytes, whose reuse distance is 256.

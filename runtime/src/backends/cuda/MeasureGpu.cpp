@@ -332,26 +332,58 @@ shardc::rt::cuda::measureGpu(const CudaOptions &options, int64_t size) {
   return rates;
 }
 
-/// Sets `times.stepSeconds` and `times.commandSeconds`: the runtime's own
-/// kernels add up two vectors of a block's threads.
+namespace {
+
+/// The runtime's own kernels that add up two vectors of a block's threads, on
+/// `count` pairs of them.
+class SmallKernels {
+public:
+  static absl::StatusOr<SmallKernels> prepare(const MeasuredGpu &gpu,
+                                              int count) {
+    constexpr uint64_t bytes = 256 * sizeof(float);
+    SmallKernels made;
+    if (absl::Status s =
+            keep(CollectiveKernels::load(*gpu.context, gpu.options.deadline),
+                 made.kernels);
+        !s.ok())
+      return s;
+    if (absl::Status s =
+            keep(DeviceMemory::allocate(*gpu.context, count * 2 * bytes,
+                                        "the operands of kernels"),
+                 made.memory);
+        !s.ok())
+      return s;
+    for (int i = 0; i < count; ++i) {
+      const CUdeviceptr first = made.memory.address() + i * 2 * bytes;
+      absl::StatusOr<BoxLaunch> launch = made.kernels->prepareReductions(
+          DType::F32, Reduction::Sum,
+          {{bytes, 1, bytes, bytes, {first, first + bytes}, {first}}});
+      if (!launch.ok())
+        return launch.status();
+      made.launches.push_back(*std::move(launch));
+    }
+    return made;
+  }
+
+  absl::Status issue(int pair, const cuda::Stream &stream) const {
+    return launches[pair].issue(stream);
+  }
+
+private:
+  std::optional<CollectiveKernels> kernels;
+  DeviceMemory memory;
+  std::vector<BoxLaunch> launches;
+};
+
+} // namespace
+
+/// Sets `times.stepSeconds` and `times.commandSeconds`.
 static absl::Status measureStarts(const MeasuredGpu &gpu, GpuTimes &times) {
-  constexpr uint64_t bytes = 256 * sizeof(float);
   constexpr int many = 200;
-  absl::StatusOr<CollectiveKernels> kernels =
-      CollectiveKernels::load(*gpu.context, gpu.options.deadline);
+  absl::StatusOr<SmallKernels> kernels = SmallKernels::prepare(gpu, 1);
   if (!kernels.ok())
     return kernels.status();
-  absl::StatusOr<DeviceMemory> memory = DeviceMemory::allocate(
-      *gpu.context, 2 * bytes, "the operands of a kernel");
-  if (!memory.ok())
-    return memory.status();
-  const CUdeviceptr first = memory->address();
-  absl::StatusOr<BoxLaunch> launch = kernels->prepareReductions(
-      DType::F32, Reduction::Sum,
-      {{bytes, 1, bytes, bytes, {first, first + bytes}, {first}}});
-  if (!launch.ok())
-    return launch.status();
-  auto issue = [&] { return launch->issue(*gpu.stream); };
+  auto issue = [&] { return kernels->issue(0, *gpu.stream); };
   absl::StatusOr<double> one =
       timeInGraph(*gpu.stream, 1, gpu.options.deadline, issue);
   if (!one.ok())
@@ -453,6 +485,57 @@ static absl::Status measureGemms(MeasuredGpu &gpu, const GemmType &type,
   return absl::OkStatus();
 }
 
+/// Sets `times.concurrentCommandSeconds`.
+static absl::Status measureConcurrentStarts(const MeasuredGpu &gpu,
+                                            GpuTimes &times) {
+  constexpr int devices = 8, each = 25;
+  absl::StatusOr<SmallKernels> kernels = SmallKernels::prepare(gpu, devices);
+  if (!kernels.ok())
+    return kernels.status();
+  absl::StatusOr<Event> begun = Event::create(*gpu.context);
+  if (!begun.ok())
+    return begun.status();
+  struct Branch {
+    cuda::Stream stream;
+    Event done;
+  };
+  std::vector<Branch> branches;
+  for (int device = 0; device < devices; ++device) {
+    absl::StatusOr<cuda::Stream> stream = cuda::Stream::create(*gpu.context);
+    if (!stream.ok())
+      return stream.status();
+    absl::StatusOr<Event> done = Event::create(*gpu.context);
+    if (!done.ok())
+      return done.status();
+    branches.push_back({*std::move(stream), *std::move(done)});
+  }
+  auto issueOn = [&](int device) -> absl::Status {
+    Branch &branch = branches[device];
+    if (absl::Status s = branch.stream.waitFor(*begun); !s.ok())
+      return s;
+    for (int i = 0; i < each; ++i)
+      if (absl::Status s = kernels->issue(device, branch.stream); !s.ok())
+        return s;
+    if (absl::Status s = branch.done.record(branch.stream); !s.ok())
+      return s;
+    return gpu.stream->waitFor(branch.done);
+  };
+  absl::StatusOr<double> all =
+      timeInGraph(*gpu.stream, 1, gpu.options.deadline, [&]() -> absl::Status {
+        if (absl::Status s = begun->record(*gpu.stream); !s.ok())
+          return s;
+        for (int device = 0; device < devices; ++device)
+          if (absl::Status s = issueOn(device); !s.ok())
+            return s;
+        return absl::OkStatus();
+      });
+  if (!all.ok())
+    return all.status();
+  times.concurrentCommandSeconds =
+      std::max(0.0, *all - times.stepSeconds) / (devices * each);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<GpuTimes>
 shardc::rt::cuda::measureTimes(const CudaOptions &options,
                                absl::Span<const int64_t> sides) {
@@ -461,6 +544,8 @@ shardc::rt::cuda::measureTimes(const CudaOptions &options,
     return gpu.status();
   GpuTimes times{};
   if (absl::Status s = measureStarts(**gpu, times); !s.ok())
+    return s;
+  if (absl::Status s = measureConcurrentStarts(**gpu, times); !s.ok())
     return s;
   if (absl::Status s = measureMemory(**gpu, times); !s.ok())
     return s;

@@ -53,6 +53,9 @@ struct GpuTimes {
   /// A launch of a graph besides its commands, and a small kernel that waits
   /// for the one before it.
   double stepSeconds, commandSeconds;
+  /// Such kernels of eight streams, which do not wait for each other: from one
+  /// to the next, on any of them.
+  double concurrentCommandSeconds;
   /// The rate of copies from pinned memory of the host.
   double hostBytesPerSecond;
   /// Bytes per second that copies read and write, besides their starts, by the
