@@ -10,9 +10,11 @@
 #include "PlantFault.h"
 #include "RandomProgram.h"
 
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Driver/CommandLine.h"
 #include "shardc/Interpreter/PartitionCheck.h"
 #include "shardc/Pipelines/Phases.h"
+#include "shardc/Support/MeshSpec.h"
 #include "shardc/WhatIf/TrialCompilation.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -62,10 +64,23 @@ static bool findFault(ModuleOp module, uint64_t seed,
   return failed(checkPartition(*global, module));
 }
 
+/// The axes of `mesh` that the module has: programs have one to three, and
+/// --mesh is the same for all.
+static std::string keepAxes(ModuleOp module, const std::string &mesh) {
+  std::string error;
+  MeshSpec kept;
+  for (const auto &axis : parseMeshSpec(mesh, error).value_or(MeshSpec()))
+    for (auto op : module.getOps<MeshOp>())
+      for (Attribute each : op.getAxes())
+        if (cast<MeshAxisAttr>(each).getName() == axis.first)
+          kept.push_back(axis);
+  return toString(kept);
+}
+
 /// Compiles `text`; returns whether its partition was verified and leaves what
 /// the compiler said in `output`.
 static bool checkProgram(const std::string &text, uint64_t seed,
-                         const CompileOptions &options, MLIRContext &context,
+                         CompileOptions options, MLIRContext &context,
                          std::string &output) {
   llvm::raw_string_ostream os(output);
   llvm::SourceMgr sources;
@@ -76,6 +91,7 @@ static bool checkProgram(const std::string &text, uint64_t seed,
       parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
   if (!module)
     return false;
+  options.mesh = keepAxes(*module, options.mesh);
   if (plant)
     return findFault(*module, seed, options, output);
   CompileState state;
