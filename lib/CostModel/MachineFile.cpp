@@ -338,13 +338,20 @@ private:
                              link.latencySeconds);
   }
 
+  /// The object at `key`, whose keys are types; null after an error.
+  const json::Object *getTypes(const json::Object &root, StringRef key) {
+    const json::Object *types = fields.asObject(*root.get(key), key.str());
+    return types && fields.checkKeys(*types, key.str(), getTypeNames())
+               ? types
+               : nullptr;
+  }
+
   /// Reads FLOP/s by type, short side and its elements.
   bool readShortSides(const json::Object &root, Machine &machine) {
-    const json::Value *value = root.get("gemms");
-    if (!value)
+    if (!root.get("gemms"))
       return true;
-    const json::Object *types = fields.asObject(*value, "gemms");
-    if (!types || !fields.checkKeys(*types, "gemms", getTypeNames()))
+    const json::Object *types = getTypes(root, "gemms");
+    if (!types)
       return false;
     for (const std::string &type : JsonReader::getKeys(*types)) {
       const std::string path = "gemms." + type;
@@ -404,11 +411,10 @@ private:
   /// Reads seconds by type, rows, columns and terms, in all combinations.
   bool readGemmTimes(const json::Object &root, Machine &machine) {
     static constexpr StringLiteral key = "gemm_seconds";
-    const json::Value *value = root.get(key);
-    if (!value)
+    if (!root.get(key))
       return true;
-    const json::Object *types = fields.asObject(*value, key);
-    if (!types || !fields.checkKeys(*types, key, getTypeNames()))
+    const json::Object *types = getTypes(root, key);
+    if (!types)
       return false;
     if (machine.computer)
       return fields.fail(key, "expected none: 'computer' has what vectors and "
@@ -431,11 +437,10 @@ private:
   /// Reads factors by type, form and elements of a side.
   bool readGemmFactors(const json::Object &root, Machine &machine) {
     static constexpr StringLiteral key = "gemm_factors";
-    const json::Value *value = root.get(key);
-    if (!value)
+    if (!root.get(key))
       return true;
-    const json::Object *types = fields.asObject(*value, key);
-    if (!types || !fields.checkKeys(*types, key, getTypeNames()))
+    const json::Object *types = getTypes(root, key);
+    if (!types)
       return false;
     for (const std::string &type : JsonReader::getKeys(*types)) {
       const std::string path = (key + "." + type).str();

@@ -644,23 +644,25 @@ int Session::sayStopped(int saved) const {
   if (!isFirst)
     return code;
   std::string how = absl::StrCat("ended by ", signalName(summary.stoppedBy));
+  const std::string kept =
+      isSaved ? absl::StrCat("; the parameters are in ", arguments.saveParams)
+              : "";
   if (areCheckpointsDone)
     absl::StrAppend(&how, " after step ", summary.training->steps,
                     "; all of the work is in ", checkpoints.last(),
                     ", and --resume goes on");
   else if (summary.training && !summary.training->isStopped)
-    absl::StrAppend(&how, " after the last step, ", summary.training->steps,
-                    evaluationData && !summary.evaluation
-                        ? "; the evaluation is left out"
-                        : "",
-                    check && !summary.reference
-                        ? "; the comparison with the reference is left out"
-                        : "");
+    absl::StrAppend(
+        &how, " after the last step, ", summary.training->steps, kept,
+        evaluationData && !summary.evaluation ? "; the evaluation is left out"
+                                              : "",
+        check && !summary.reference
+            ? "; the comparison with the reference is left out"
+            : "");
   else if (summary.training)
     absl::StrAppend(
-        &how, " after step ", summary.training->steps,
-        isSaved ? absl::StrCat("; the parameters are in ", arguments.saveParams)
-        : arguments.saveParams.empty()
+        &how, " after step ", summary.training->steps, kept,
+        arguments.saveParams.empty()
             ? "; the parameters are not kept, since there is no --save-params"
             : "");
   return report(code, how);
