@@ -250,6 +250,8 @@ TEST_F(WorkerAffinityTest, LetsALateThreadUseTheCoreOfTheCaller) {
     if (worker == 0) {
       while (!hasBegun)
         std::this_thread::yield();
+      // It is off its core before the caller has nothing left to do.
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
       return;
     }
     hasBegun = true;
