@@ -18,10 +18,8 @@ class PhaseEndPass : public PassWrapper<PhaseEndPass, OperationPass<ModuleOp>> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PhaseEndPass)
 
-  PhaseEndPass(int index, std::string dumpDir, bool verifiesIR,
-               shardc::CompileState &state)
-      : index(index), dumpDir(std::move(dumpDir)), verifiesIR(verifiesIR),
-        state(state) {}
+  PhaseEndPass(int index, std::string dumpDir, shardc::CompileState &state)
+      : index(index), dumpDir(std::move(dumpDir)), state(state) {}
 
   StringRef getName() const override { return "PhaseEnd"; }
 
@@ -33,8 +31,7 @@ public:
       state.hasUnwrittenDump = true;
       return signalPassFailure();
     }
-    if ((verifiesIR && failed(verify(module))) ||
-        failed(phase.verify(module))) {
+    if (failed(verify(module)) || failed(phase.verify(module))) {
       state.hasBrokenContract = true;
       module.emitError("phase '")
           << phase.name << "' broke its contract: " << phase.contract;
@@ -63,15 +60,12 @@ private:
 
   int index;
   std::string dumpDir;
-  bool verifiesIR;
   shardc::CompileState &state;
 };
 
 } // namespace
 
 std::unique_ptr<Pass> shardc::createPhaseEndPass(int index, std::string dumpDir,
-                                                 bool verifiesIR,
                                                  CompileState &state) {
-  return std::make_unique<PhaseEndPass>(index, std::move(dumpDir), verifiesIR,
-                                        state);
+  return std::make_unique<PhaseEndPass>(index, std::move(dumpDir), state);
 }

@@ -12,12 +12,11 @@
 
 namespace shardc {
 
-/// A pass that checks the contract of phase `index`, with `verifiesIR` after
-/// MLIR's verifier, and, if `dumpDir` is not empty, writes the module to
-/// `dumpDir`/NN-NAME.mlir; it makes the directory on demand. The IR stays as it
-/// is. Sets `hasBrokenContract` of `state` if the contract is broken.
+/// A pass that checks the contract of phase `index` after MLIR's verifier and,
+/// if `dumpDir` is not empty, writes the module to `dumpDir`/NN-NAME.mlir; it
+/// makes the directory on demand. The IR stays as it is. Sets
+/// `hasBrokenContract` of `state` if the contract is broken.
 std::unique_ptr<mlir::Pass> createPhaseEndPass(int index, std::string dumpDir,
-                                               bool verifiesIR,
                                                CompileState &state);
 
 } // namespace shardc

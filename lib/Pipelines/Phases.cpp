@@ -285,9 +285,8 @@ void shardc::buildPhases(OpPassManager &manager, int first, int last,
     if (options.verifyPartition && getPhases()[index].name == "partition")
       manager.addPass(createVerifyPartitionPass(options, index, last, state));
     getPhases()[index].build(manager, options, state);
-    bool verifiesIR = !state.isTrial || index == last;
-    manager.addPass(
-        createPhaseEndPass(index, options.dumpDir, verifiesIR, state));
+    if (!state.isTrial || options.verifyEach)
+      manager.addPass(createPhaseEndPass(index, options.dumpDir, state));
   }
 }
 

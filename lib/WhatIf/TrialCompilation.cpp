@@ -42,7 +42,6 @@ runPhases(ModuleOp module, int first, int last, CompileOptions options,
   state.estimatePlan = std::move(estimatePlan);
   state.stageCuts = stageCuts;
   PassManager manager(module.getContext());
-  // The last phase ends with that.
   manager.enableVerifier(options.verifyEach);
   buildPhases(manager, first, last, options, state);
   if (succeeded(manager.run(module)))

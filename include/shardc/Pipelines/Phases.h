@@ -46,8 +46,8 @@ struct CompileState {
   std::string plan;
   /// The explanation of the collectives as JSON, for the plan; may be empty.
   std::string explanation;
-  /// The plan is not taken, so that the IR is verified after the last phase
-  /// alone. The contracts of phases hold as ever.
+  /// The plan is not taken, so that nothing is verified after phases, unless
+  /// with `verifyEach`: that is a quarter of the time.
   bool isTrial = false;
   /// Whether a phase broke its contract: a fault of the compiler.
   bool hasBrokenContract = false;
