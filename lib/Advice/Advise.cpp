@@ -56,7 +56,7 @@ public:
     auto end = std::stable_partition(
         advice.plans.begin(), advice.plans.end(), [&](const auto &plan) {
           return plan.outcome == Outcome::TooLarge &&
-                 plan.bound.stateBytes <= advice.memoryLimit;
+                 plan.bound.stateBytes <= advice.memoryLimit && canChange(plan);
         });
     auto getSeconds = [](const AdvisedPlan &plan) {
       return std::make_pair(plan.candidate.isCheapest(),
@@ -244,12 +244,25 @@ private:
       llvm::Expected<Trial> trial = Trial::make(model, candidate);
       if (!trial)
         return trial.takeError();
-      llvm::Expected<Price> price = trial->price(/*compares=*/false);
+      if (llvm::Error failure = trial->prepare())
+        return failure;
+      llvm::Expected<Price> price = priceOrRefuse(*trial, candidate.recompute);
       if (!candidate.isCheapest() || !price || !fits(*price))
         return price;
     }
     llvm::Expected<Trial> trial = Trial::make(model, candidate);
     return trial ? trial->price() : trial.takeError();
+  }
+
+  /// The price of `prepared`, which is compiled further only if parameters,
+  /// states and the batch fit: otherwise their bytes.
+  llvm::Expected<Price> priceOrRefuse(const Trial &prepared,
+                                      llvm::StringRef recompute) const {
+    Price least;
+    least.peakBytes = prepared.getArgumentBytes();
+    if (!fits(least))
+      return least;
+    return prepared.priceRecomputing(recompute);
   }
 
   /// Whether the plan of `candidate`, if it fits at all, is that of the
@@ -285,8 +298,11 @@ private:
         plan.price = price;
       return;
     }
-    plan.price = price;
-    plan.outcome = fits(*plan.price) ? Outcome::Fits : Outcome::TooLarge;
+    plan.outcome = fits(*price) ? Outcome::Fits : Outcome::TooLarge;
+    if (price->isCompiled)
+      plan.price = price;
+    else
+      refuse(plan.candidate, *price, plan);
   }
 
   bool fits(const Price &price) const {
@@ -305,7 +321,6 @@ private:
                                       std::string &error) {
     if (variant.getStages() > 1 || !hasOnePlan(variant))
       return compile(variant, limit, /*saves=*/true, error);
-    ++numCompiled;
     std::unique_ptr<Trial> &trial =
         prepared[{variant.regather, variant.microbatches}];
     if (!trial) {
@@ -322,14 +337,15 @@ private:
       }
       trial = std::make_unique<Trial>(std::move(*made));
     }
-    llvm::Expected<Price> price = trial->priceRecomputing(variant.recompute);
+    llvm::Expected<Price> price = priceOrRefuse(*trial, variant.recompute);
     if (!price) {
       error = llvm::toString(price.takeError());
       return std::nullopt;
     }
-    if (!variant.isCheapest() || !fits(*price))
+    if (!variant.isCheapest() || !fits(*price)) {
+      numCompiled += price->isCompiled;
       return *price;
-    --numCompiled;
+    }
     return compile(variant, limit, /*saves=*/true, error);
   }
 
@@ -347,58 +363,92 @@ private:
     if (request.limits.recompute.empty())
       policies.push_back(isPipeline ? "stage" : "layer");
     for (const std::string &policy : policies)
-      for (bool regather : regathers) {
+      llvm::erase_if(regathers, [&](bool regather) {
+        if (!canChange(plan))
+          return true;
         Candidate variant = given;
         variant.recompute = policy;
         variant.regather = regather;
         double most =
             plan.fits() ? std::min(limit, plan.price->seconds) : limit;
-        addMicrobatches(variant, isPipeline, plan, most, prepared);
-      }
+        return !addMicrobatches(variant, isPipeline, plan, most, prepared);
+      });
   }
 
   /// Offers `variant` with more and more microbatches, until it fits or more of
-  /// them save nothing.
-  void addMicrobatches(Candidate variant, bool isPipeline, AdvisedPlan &plan,
+  /// them save nothing. Returns false if the arguments alone are too large,
+  /// whatever is computed again.
+  bool addMicrobatches(Candidate variant, bool isPipeline, AdvisedPlan &plan,
                        double limit, PreparedTrials &prepared) {
     int64_t rows = advice.facts.batchSize / variant.getRowShards();
     // The plan that does not fit.
     const std::string choices = plan.candidate.getChoices();
     const std::optional<Price> given = plan.price;
-    double before = std::numeric_limits<double>::infinity();
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    double before = infinity;
+    double argumentsBefore = plan.argumentBytes.value_or(infinity);
     for (;; variant.microbatches *= 2) {
       bool isLast = isPipeline || request.limits.microbatches > 0 ||
                     2 * variant.microbatches > rows;
       std::string error;
       std::optional<Price> price = given;
       if (variant.getChoices() != choices || !given) {
-        LowerBound bound = getBound(variant, error);
+        LowerBound bound = variant.getChoices() == choices
+                               ? plan.bound
+                               : getBound(variant, error);
         if (!error.empty())
-          return;
+          return true;
         if (isLeftOut(variant, limit, bound)) {
           if (bound.seconds > limit)
-            return;
+            return true;
           offer(variant, bound, plan);
           if (isLast)
-            return;
+            return true;
           continue;
         }
         price = compileVariant(variant, limit, prepared, error);
+        if (price && !price->isCompiled && !isPipeline) {
+          refuse(variant, *price, plan);
+          bool isSaving = price->peakBytes < 0.98 * argumentsBefore;
+          argumentsBefore = price->peakBytes;
+          if (!canChange(plan) || !isSaving || isLast)
+            return false;
+          continue;
+        }
       }
       if (!price || !price->isCompiled)
-        return;
+        return true;
       offer(variant, *price, plan);
       bool isSaving = price->peakBytes < 0.98 * before;
       before = price->peakBytes;
       if (fits(*price) || !isSaving || price->seconds > limit || isLast)
-        return;
+        return true;
     }
   }
 
-  /// Takes the one with the least bound, as long as none was compiled.
+  /// Notes that of `candidate` the arguments alone, whose bytes `price` has,
+  /// are too large; the least of them, as long as none was compiled further.
+  static void refuse(const Candidate &candidate, const Price &price,
+                     AdvisedPlan &plan) {
+    if (plan.price ||
+        (plan.argumentBytes && *plan.argumentBytes <= price.peakBytes))
+      return;
+    plan.candidate = candidate;
+    plan.argumentBytes = price.peakBytes;
+    plan.bound.memoryBytes = price.peakBytes;
+  }
+
+  /// Whether other variants of `plan` may have smaller arguments, if these do
+  /// not fit: annotations fix them, another search may divide them otherwise.
+  static bool canChange(const AdvisedPlan &plan) {
+    return !plan.argumentBytes || plan.candidate.isCheapest();
+  }
+
+  /// Takes the one with the least bound, as long as nothing more is known.
   static void offer(const Candidate &candidate, const LowerBound &bound,
                     AdvisedPlan &plan) {
-    if (plan.price || bound.memoryBytes >= plan.bound.memoryBytes)
+    if (plan.price || plan.argumentBytes ||
+        bound.memoryBytes >= plan.bound.memoryBytes)
       return;
     plan.candidate = candidate;
     plan.bound = bound;

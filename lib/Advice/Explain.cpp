@@ -88,6 +88,12 @@ static std::string explainSize(const Advice &advice, const AdvisedPlan &plan) {
         "device has; {2}",
         getBytesText(plan.bound.stateBytes),
         getBytesText(plan.bound.stateBytes - limit), getRemedy(advice, plan));
+  if (!plan.price && plan.argumentBytes)
+    return llvm::formatv(
+        "does not fit: parameters, states and the batch alone take {0}, {1} "
+        "more than a device has; {2}",
+        getBytesText(*plan.argumentBytes),
+        getBytesText(*plan.argumentBytes - limit), getRemedy(advice, plan));
   std::string choices = plan.candidate.getChoices();
   if (!plan.price)
     return llvm::formatv("does not fit: needs at least {0}{1}, {2} more than a "

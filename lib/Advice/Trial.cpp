@@ -286,6 +286,14 @@ llvm::Error Trial::prepare() {
                        : llvm::createStringError(error);
 }
 
+int64_t Trial::getArgumentBytes() const {
+  auto step = module.get().lookupSymbol<func::FuncOp>("train_step");
+  int64_t bytes = 0;
+  for (Type type : step.getArgumentTypes())
+    bytes += getBytes(type);
+  return bytes;
+}
+
 llvm::Expected<Price> Trial::priceRecomputing(StringRef policy) const {
   OwningOpRef<ModuleOp> copy = ModuleOp(module.get()).clone();
   if (policy != "none")

@@ -50,6 +50,9 @@ struct AdvisedPlan {
   /// If it was compiled. Of one that is too large, the price with least memory;
   /// of a slower one that of the step alone.
   std::optional<Price> price;
+  /// Parameters, states and the batch on a device, of one that was compiled
+  /// only so far, since these alone are too large.
+  std::optional<int64_t> argumentBytes;
   /// Of one that does not compile.
   std::string error;
 

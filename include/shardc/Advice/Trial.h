@@ -120,6 +120,9 @@ public:
   /// and without recomputation part. A plan that a search finds is not
   /// compared. Call it once, in place of `price`.
   llvm::Error prepare();
+  /// After `prepare`: the bytes of parameters, states and the batch on a
+  /// device.
+  int64_t getArgumentBytes() const;
   /// After `prepare`, as often as wanted: the price with the policy `policy` of
   /// recomputation in place of the candidate's.
   llvm::Expected<Price> priceRecomputing(llvm::StringRef policy) const;
