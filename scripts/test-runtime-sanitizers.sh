@@ -8,7 +8,8 @@
 # AddressSanitizer stops at both, and they make a quarter of the compile time.
 #
 # Conformance tests take minutes: every other one runs under AddressSanitizer and the
-# rest under ThreadSanitizer, or with --all all of them under both.
+# rest under ThreadSanitizer, or with --all all of them under both. Tests of one thread
+# are not built for ThreadSanitizer (runtime/test/CMakeLists.txt).
 source "$(dirname "$0")/common.sh"
 
 # check PRESET [CTEST-FLAG...]: runtime/CMakePresets.json says how it is built.
@@ -32,12 +33,9 @@ if [ "${1:-}" = --all ]; then
 else
   # The odd shapes remain, which reach every edge of a panel.
   GTEST_FILTER='-PackedGemmTest.LargeShapes*' check asan -E '^runtime-collectives-[02]$'
-  # ThreadSanitizer has nothing to find where one thread is at work: collectives
-  # between virtual CPU devices, which the tests of executors run in several
-  # threads; GEMMs of many shapes; damaged files and plans; orders. What is left
-  # behind by failures is for AddressSanitizer: one executor's shows their threads.
-  one_thread='InProcess*:PackedGemmTest.*Shape*:PackedGemmTest.Parts*:*/GemmTest.*:Safetensors*:CheckpointTest.AManifest*'
-  one_thread+=':NpzTest*:*DamagedPlanTest*:PipelineFuzzTest*:MessagePlacesTest*:CollectivePtxTest*'
-  one_thread+=':CudaSeveralGpusTest.EveryFailure*:CudaPipelineTest.EveryFailure*'
+  # What is left behind by failures, and what damaged files do, is for
+  # AddressSanitizer: the failures of one executor show their threads.
+  one_thread='CheckpointTest.AManifest*:NpzTest*:*DamagedPlanTest*'
+  one_thread+=':CudaSeveralGpusTest.EveryFailure*:CudaPipelineTest.EveryFailure*:CudaTraceTest.EveryFailure*'
   GTEST_FILTER="-$one_thread" check tsan -E '^runtime-collectives-[13]$'
 fi

@@ -5,6 +5,8 @@
 #include "base/ReductionTree.h"
 #include "exec/RunGemm.h"
 
+#include "Sanitized.h"
+
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -268,6 +270,8 @@ TEST(PackedGemmTest, FactorsInPiecesHaveTheBitsOfWholeOnes) {
         std::vector<float> expected =
             computeGemm(PackedGemm(gemm, {}, *version.kernels), whole, false);
         for (int64_t extent : {3, 45, 128}) {
+          if (isSanitized && extent != 45)
+            continue;
           const bool areRows = which & 4;
           InPieces a(whole.a, gemm.transposeA ? k : m, gemm.transposeA ? m : k,
                      extent, areRows);
@@ -312,6 +316,8 @@ TEST(PackedGemmTest, ResultsInBlocksOfColumnsHaveTheBitsOfWholeOnes) {
         gemm.activation = which & 2 ? Activation::Relu : Activation::None;
         Operands operands(gemm);
         for (int64_t calls : {1, 8}) {
+          if (isSanitized && calls == 1)
+            continue;
           std::vector<float> expected =
               computeGemm(PackedGemm(gemm, {}, *version.kernels), operands,
                           /*hasBias=*/true);
@@ -363,7 +369,8 @@ TEST(PackedGemmTest, SumsHaveTheBitsOfTheirTree) {
       for (int64_t addends = 2; version.canRun && addends <= 9; ++addends)
         for (int which = 0; which < 4; ++which) {
           GemmCommand gemm = commandOf(m, n, k, which & 1, which & 2);
-          if (!PackedGemm::canAdd(gemm, addends))
+          if (!PackedGemm::canAdd(gemm, addends) ||
+              (isSanitized && addends % 3 != 0))
             continue;
           SCOPED_TRACE(testing::Message()
                        << version.name << ", " << addends << " of " << m << "x"
