@@ -24,7 +24,7 @@ while read -r verb name steps; do
 done
 EOF
 chmod +x "$work"/with*
-run SHARDC_JAX_PYTHON="$work/without" | tee "$work/output"
+run SHARDC_JAX_PYTHON="$work/without" --logs="$work/logs" | tee "$work/output"
 for text in '^FAKE: no GPU is involved' 'against the fake: nothing is known' \
   '^ok .*NCCL, ranks on one GPU: 4' '^ok .*wide, dp+tp' \
   '^ok .*zero-rows, none data=1' '^ok .*zero-rows, dp data=8' \
@@ -39,6 +39,12 @@ for text in '^FAKE: no GPU is involved' 'against the fake: nothing is known' \
   '^ok .*fsdp+pp stage=2,data=2, zero-bubble, in 4 processes'; do
   grep -q -e "$text" "$work/output" || { echo "no line \"$text\""; exit 1; }
 done
+ls "$work/logs/notebook--none-data-1"* "$work/logs/figures-of-adam.log" >/dev/null
+"$tree/scripts/gpu-check.sh" --estimates "$work/logs" >"$work/output"
+for text in '^large-bf16 .*[0-9]' '^wide-none-data1 .*[0-9]' '^wide-fsdp-data8 .*[0-9]' '^by this GPU: median factor [0-9]'; do
+  grep -q -e "$text" "$work/output" || { echo "no line \"$text\""; exit 1; }
+done
+[ "$(wc -l <"$work/output")" = 22 ] || { echo 'a plan has no estimate'; exit 1; }
 run SHARDC_JAX_PYTHON="$work/with" --figures >"$work/output"
 if grep -q '^ok .*notebook' "$work/output"; then
   echo 'it trains with --figures'
@@ -50,16 +56,10 @@ for text in 'batch 8192, tf32' 'batch 8192, bf16' 'JAX fed from the host as ours
     "$work/output" || { echo "no figure of JAX for \"$text\""; exit 1; }
 done
 sed -i 's/^\[[0-9.]*/[1.5/' "$work/packed/expected/notebook.json"
-if run SHARDC_JAX_PYTHON="$work/without" --logs="$work/logs" >"$work/output"; then
+if run SHARDC_JAX_PYTHON="$work/without" --numbers >"$work/output"; then
   echo 'a wrong number is not noticed'
   exit 1
 fi
 for text in '^WRONG    notebook, none data=1' '^ok .*wide, dp+tp' ' 5 wrong, '; do
   grep -q -e "$text" "$work/output" || { echo "no line \"$text\""; exit 1; }
 done
-ls "$work/logs/notebook--none-data-1"* "$work/logs/figures-of-adam.log" >/dev/null
-"$tree/scripts/gpu-check.sh" --estimates "$work/logs" >"$work/output"
-for text in '^large-bf16 .*[0-9]' '^wide-none-data1 .*[0-9]' '^wide-fsdp-data8 .*[0-9]' '^by this GPU: median factor [0-9]'; do
-  grep -q -e "$text" "$work/output" || { echo "no line \"$text\""; exit 1; }
-done
-[ "$(wc -l <"$work/output")" = 22 ] || { echo 'a plan has no estimate'; exit 1; }
