@@ -104,7 +104,7 @@ private:
   /// before it, for which it waits, whatever the number of threads.
   template <typename Function>
   void inOrder(size_t count, Function function) {
-    constexpr size_t window = 8;
+    constexpr size_t window = 16;
     std::mutex mutex;
     std::condition_variable changed;
     // The plans before `numDone`, and some behind it, are done.
