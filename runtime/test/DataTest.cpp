@@ -426,8 +426,18 @@ TEST(DatasetTest, Quadratic) {
   EXPECT_NEAR(noise / 1e4, 0.01, 0.001);
   EXPECT_EQ(loadDataset("synthetic:cubic", options).status().code(),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(loadDataset("digits", options).status().code(),
-            absl::StatusCode::kNotFound);
+}
+
+TEST(DatasetTest, DigitsAreLookedForWhereTheHostSays) {
+  DatasetOptions options;
+  EXPECT_EQ(
+      loadDataset("digits", options).status(),
+      absl::NotFoundError("the data set digits is not installed: the host "
+                          "names no folder for data sets (dataDirs)"));
+  options.dataDirs = {"/none", "/nowhere"};
+  EXPECT_EQ(loadDataset("digits:test", options).status(),
+            absl::NotFoundError("the data set digits is not installed: no "
+                                "digits.npz in /none, /nowhere"));
 }
 
 TEST(ConvertTest, ValuesOutOfRangeAreErrors) {

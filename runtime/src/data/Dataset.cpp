@@ -90,7 +90,10 @@ static absl::StatusOr<Digits> readDigits(const DatasetOptions &options) {
   std::string path = findDigits(options);
   if (path.empty())
     return absl::NotFoundError(
-        absl::StrCat("the data set digits is not installed: no digits.npz in ",
+        absl::StrCat("the data set digits is not installed: ",
+                     options.dataDirs.empty()
+                         ? "the host names no folder for data sets (dataDirs)"
+                         : "no digits.npz in ",
                      absl::StrJoin(options.dataDirs, ", ")));
   absl::StatusOr<ArrayMap> arrays = readNpz(path, options.onProgress);
   if (!arrays.ok())
