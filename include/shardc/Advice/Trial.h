@@ -45,8 +45,8 @@ std::optional<ModelFacts> readFacts(const ModelToShard &model,
 
 /// What a compiled plan costs.
 struct Price {
-  /// Whether the step was compiled; otherwise `seconds` is a lower bound, and
-  /// nothing else is known.
+  /// Whether the step was compiled; otherwise `seconds` and `peakBytes` are
+  /// lower bounds, and nothing else is known.
   bool isCompiled = false;
   /// A step, as reports estimate it: with overlap, or until the last rank of a
   /// pipeline ends.
