@@ -164,7 +164,8 @@ public:
   [[nodiscard]] virtual absl::Status setTensor(absl::string_view name,
                                                ArrayView array) = 0;
 
-  /// The global array of a tensor, put together from its shards. NotFound: no
+  /// The global array of a tensor, put together from its shards: of an input or
+  /// label what `setTensor` has given it, before the first run. NotFound: no
   /// such tensor. InvalidArgument: a copy of a parameter. FailedPrecondition: a
   /// parameter or state without a value.
   [[nodiscard]] virtual absl::StatusOr<HostArray>

@@ -16,6 +16,7 @@
 #include "shardc-rt/Processes.h"
 
 #include "absl/algorithm/container.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
 #include <atomic>
@@ -95,6 +96,7 @@ private:
   int rank() const { return processes.own(); }
   int numProcesses() const { return processes.size(); }
   void addRank(size_t rank, char *place);
+  void giveInputs(size_t program, const NamedArrays &inputs);
   /// What all processes pass, by process; errors say `what` it was for.
   absl::StatusOr<std::vector<std::string>> gatherAll(const std::string &what,
                                                      const std::string &mine);
@@ -115,10 +117,22 @@ private:
     char *data;
   };
 
+  /// A result of a program on a rank, and its shards in this process.
+  struct LocalResult {
+    size_t rank;
+    const ResultSpec &spec;
+    DType dtype;
+    std::vector<LocalShard> shards;
+  };
+
+  /// The shards of an array that devices of a rank hold, each once;
+  /// `offsetOn(device)` is the offset of a device's.
   template <typename OffsetOn>
-  void gather(size_t rank, DType dtype, const Sharding &sharding,
-              const std::vector<int64_t> &shape, OffsetOn offsetOn,
-              void *array) const;
+  std::vector<LocalShard> shardsOn(size_t rank, const Sharding &sharding,
+                                   const std::vector<int64_t> &shape,
+                                   OffsetOn offsetOn) const;
+  void findResults(size_t program);
+  absl::Status readResults(size_t program, RunResult &result) const;
 
   Context &context;
   Trace *trace = nullptr;
@@ -147,6 +161,8 @@ private:
   std::vector<MeanTimes> times;
   /// By tensor, every copy of every shard.
   std::vector<std::vector<LocalShard>> shards;
+  /// By program.
+  std::vector<std::vector<LocalResult>> results;
   ParameterState parameters;
   /// The program that runs; null: none.
   std::atomic<const PreparedProgram *> running{nullptr};
@@ -293,6 +309,7 @@ absl::Status CpuExecutor::prepare() {
     if (!prepared.ok())
       return prepared.status();
     programs.push_back(*std::move(prepared));
+    findResults(program);
   }
   uint64_t packedBytes = 0;
   for (const std::unique_ptr<PreparedProgram> &program : programs)
@@ -448,17 +465,47 @@ absl::Status CpuExecutor::setTensor(absl::string_view name, ArrayView array) {
   return absl::OkStatus();
 }
 
-/// Gathers what this process has of an array from the devices of a rank;
-/// `offsetOn(device)` is the offset of a device's shard.
 template <typename OffsetOn>
-void CpuExecutor::gather(size_t rank, DType dtype, const Sharding &sharding,
-                         const std::vector<int64_t> &shape, OffsetOn offsetOn,
-                         void *array) const {
+std::vector<CpuExecutor::LocalShard>
+CpuExecutor::shardsOn(size_t rank, const Sharding &sharding,
+                      const std::vector<int64_t> &shape,
+                      OffsetOn offsetOn) const {
   const Mesh &mesh = ranks[rank].plan.mesh;
-  DeviceRange here = layouts[rank].devices();
-  for (int64_t device : holdersOf(mesh, sharding, here))
-    gatherShard(shardOf(mesh, sharding, shape, device), dtype, shape,
-                ranks[rank].memory + offsetOn(device), array);
+  std::vector<LocalShard> found;
+  for (int64_t device : holdersOf(mesh, sharding, layouts[rank].devices()))
+    found.push_back({shardOf(mesh, sharding, shape, device),
+                     ranks[rank].memory + offsetOn(device)});
+  return found;
+}
+
+void CpuExecutor::findResults(size_t program) {
+  std::vector<LocalResult> &found = results.emplace_back();
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    const ProgramSpec &own = ranks[rank].plan.programs[program];
+    for (const ResultSpec &result : own.results)
+      found.push_back(
+          {rank, result, own.buffers[result.buffer].dtype,
+           shardsOn(rank, result.sharding, result.shape, [&](int64_t device) {
+             return layouts[rank].offsetOf(program, result.buffer, device);
+           })});
+  }
+}
+
+/// Adds the results that a run has left in the arenas.
+absl::Status CpuExecutor::readResults(size_t program, RunResult &result) const {
+  for (const LocalResult &local : results[program]) {
+    const ResultSpec &global = local.spec;
+    HostArray array(local.dtype, global.shape);
+    for (const LocalShard &shard : local.shards)
+      gatherShard(shard.shard, local.dtype, global.shape, shard.data,
+                  array.data.data());
+    if (absl::Status status =
+            exchange.complete(global.name, local.rank, global.sharding, array);
+        !status.ok())
+      return status;
+    result.add(global.name, std::move(array));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CpuExecutor::readTensor(absl::string_view name, void *out) const {
@@ -473,12 +520,11 @@ absl::Status CpuExecutor::readTensor(absl::string_view name, void *out) const {
   for (size_t rank = 0;; ++rank)
     if (const TensorSpec *tensor = ranks[rank].plan.findTensor(name)) {
       size_t own = tensor - ranks[rank].plan.tensors.data();
-      gather(
-          rank, tensor->dtype, tensor->sharding, tensor->shape,
-          [&](int64_t device) {
-            return layouts[rank].offsetOfTensor(own, device);
-          },
-          out);
+      for (const LocalShard &local :
+           shardsOn(rank, tensor->sharding, tensor->shape, [&](int64_t device) {
+             return layouts[rank].offsetOfTensor(own, device);
+           }))
+        gatherShard(local.shard, tensor->dtype, tensor->shape, local.data, out);
       return exchange.complete(tensor->name, rank, tensor->sharding,
                                tensor->dtype, tensor->shape, out);
     }
@@ -599,6 +645,38 @@ std::string CpuExecutor::describeRun() const {
   return program ? program->describeProgress(spec, context.workers()) : "";
 }
 
+/// Each array as it is, or its shards to the devices.
+void CpuExecutor::giveInputs(size_t program, const NamedArrays &inputs) {
+  absl::InlinedVector<std::pair<size_t, const void *>, 4> copied;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < spec.tensors.size(); ++i) {
+    const TensorSpec &tensor = spec.tensors[i];
+    if (!spec.takes(program, i))
+      continue;
+    const void *array = inputs.find(tensor.name)->second.data;
+    const int64_t width = byteSize(tensor.dtype);
+    if (programs[program]->readInPlace(i, array, width))
+      continue;
+    copied.push_back({i, array});
+    bytes += numElements(tensor.shape) * width;
+  }
+  if (copied.empty())
+    return;
+  // Neighbouring devices together, as in the steps; a few of them at once, if
+  // they get little.
+  const int64_t atOnce =
+      std::max<int64_t>(1, local.size() * (uint64_t(1) << 16) / (bytes + 1));
+  context.workers().forEach(local.size(), atOnce, [&](int64_t device) {
+    for (auto [i, array] : copied) {
+      const TensorSpec &tensor = spec.tensors[i];
+      TaskRange range(shards[i].size(), device, local.size());
+      for (int64_t one = range.begin; one < range.end; ++one)
+        scatterShard(shards[i][one].shard, tensor.dtype, tensor.shape, array,
+                     shards[i][one].data);
+    }
+  });
+}
+
 absl::Status CpuExecutor::submit(absl::string_view name,
                                  const NamedArrays &inputs) {
   using Clock = std::chrono::steady_clock;
@@ -634,25 +712,7 @@ absl::Status CpuExecutor::submit(absl::string_view name,
     }
   }
   scattering = Clock::now();
-  // Neighbouring devices together, as in the steps; a few of them at once, if
-  // they get little.
-  uint64_t bytes = 1;
-  for (const auto &[name, array] : inputs)
-    bytes += numElements(array.shape) * byteSize(array.dtype);
-  const int64_t atOnce =
-      std::max<int64_t>(1, local.size() * (uint64_t(1) << 16) / bytes);
-  pool.forEach(local.size(), atOnce, [&](int64_t device) {
-    for (size_t i = 0; i < spec.tensors.size(); ++i) {
-      if (!spec.takes(*number, i))
-        continue;
-      const TensorSpec &tensor = spec.tensors[i];
-      const ArrayView &array = inputs.find(tensor.name)->second;
-      TaskRange range(shards[i].size(), device, local.size());
-      for (int64_t one = range.begin; one < range.end; ++one)
-        scatterShard(shards[i][one].shard, tensor.dtype, tensor.shape,
-                     array.data, shards[i][one].data);
-    }
-  });
+  giveInputs(*number, inputs);
   scattered = Clock::now();
   program.run(pool, counters);
   running = nullptr;
@@ -670,24 +730,9 @@ absl::Status CpuExecutor::submit(absl::string_view name,
   RunResult &result = this->result.emplace();
   result.wireBytes = *absl::c_max_element(counters.wireBytes);
   result.communicationSeconds = counters.communicationSeconds;
-  for (size_t rank = 0; rank < ranks.size(); ++rank) {
-    const ProgramSpec &own = ranks[rank].plan.programs[*number];
-    for (const ResultSpec &global : own.results) {
-      HostArray array(own.buffers[global.buffer].dtype, global.shape);
-      gather(
-          rank, array.dtype, global.sharding, global.shape,
-          [&](int64_t device) {
-            return layouts[rank].offsetOf(*number, global.buffer, device);
-          },
-          array.data.data());
-      if (absl::Status status =
-              exchange.complete(global.name, rank, global.sharding, array);
-          !status.ok()) {
-        this->result.reset();
-        return fail(*number, counters, status);
-      }
-      result.add(global.name, std::move(array));
-    }
+  if (absl::Status status = readResults(*number, result); !status.ok()) {
+    this->result.reset();
+    return fail(*number, counters, status);
   }
   Clock::time_point end = Clock::now();
   result.seconds = std::chrono::duration<double>(end - start).count();

@@ -48,7 +48,7 @@ void GatheredFactors::add(const ProgramUses &uses, uint32_t start,
   auto [in, out, dim, splitDim] = gather.items[item];
   const BufferSpec &from = program.buffers[in], &to = program.buffers[out];
   if (to.dtype != DType::F32 || to.bytes == 0 || from.stride > 0 ||
-      buffers->parts.count(in) || !uses.isOwnValue(out))
+      buffers->places.count(in) || !uses.isOwnValue(out))
     return;
   const Readers readers = readersOf(uses, start, out);
   if (!readers.canRead || uses.isWritten(in, start + 1, readers.last))

@@ -72,6 +72,28 @@ void PreparedProgram::bindPacked(char *memory) {
   placeBarriers();
 }
 
+bool PreparedProgram::readInPlace(size_t tensor, const void *array,
+                                  int64_t width) {
+  auto input =
+      absl::c_find_if(prepared.inputs, [&](const PreparedSteps::Input &input) {
+        return input.tensor == tensor;
+      });
+  if (input == prepared.inputs.end())
+    return false;
+  if (reinterpret_cast<uintptr_t>(array) % width != 0) {
+    std::memcpy(input->memory.get(), array, input->bytes);
+    array = input->memory.get();
+  }
+  if (array == input->array)
+    return true;
+  input->array = static_cast<const char *>(array);
+  // Nobody writes there: tables also have the addresses of results.
+  for (const PreparedSteps::Input::Place &place : input->places)
+    prepared.steps[place.step].table[place.entry] =
+        const_cast<char *>(input->array) + place.offset;
+  return true;
+}
+
 bool PreparedProgram::knowsAccesses(const Step &step) const {
   // Between processes others access them, too.
   return step.isLocal() || (step.collectives.size() == 1 && !transport &&

@@ -40,6 +40,10 @@ public:
   /// use between its runs. Once, before the first run.
   void bindPacked(char *memory);
 
+  /// Has the next runs read tensor number `tensor`, of elements of `width`
+  /// bytes, in `array`. Returns false if they read it in the arena instead.
+  bool readInPlace(size_t tensor, const void *array, int64_t width);
+
   struct Counters {
     explicit Counters(const PlanSpec &plan) : wireBytes(plan.ranks().size()) {}
 

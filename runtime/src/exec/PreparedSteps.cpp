@@ -9,6 +9,7 @@
 
 #include "exec/CommunicationNames.h"
 #include "exec/GemmSteps.h"
+#include "exec/InputsInPlace.h"
 #include "exec/ProgramBuffers.h"
 
 #include "absl/algorithm/container.h"
@@ -562,6 +563,8 @@ void StepBuilder::sortSteps(
 }
 
 absl::Status StepBuilder::addSteps() {
+  if (devices().layout.sharesReplicas())
+    placeInputs(*this, prepared);
   if (processes.size() == 1 && devices().layout.sharesReplicas()) {
     scattered = ScatteredSums(*this);
     gathered = GatheredFactors(*this, prepared);
@@ -584,6 +587,7 @@ absl::Status StepBuilder::addSteps() {
       prepared.steps[loop].length = prepared.steps.size() - loop - 1;
     }
   }
+  findInputAddresses(prepared);
   return absl::OkStatus();
 }
 

@@ -11,6 +11,7 @@
 
 #include "backends/cpu/ColumnSums.h"
 #include "backends/cpu/Gemm.h"
+#include "base/Memory.h"
 #include "collectives/Collectives.h"
 #include "exec/ArenaLayout.h"
 #include "exec/KernelLibrary.h"
@@ -193,6 +194,23 @@ struct PreparedSteps {
   /// By rank and number of the command that starts the collective, on the first
   /// rank if several do.
   std::map<std::pair<int, uint32_t>, OfCollective> collectives;
+  /// An array that steps read where the caller of a run has it
+  /// (InputsInPlace.h).
+  struct Input {
+    size_t tensor; ///< In the plan.
+    uint64_t bytes;
+    /// Stands for the array until there is one, and for one that lies at no
+    /// multiple of its elements' size.
+    Memory memory = {};
+    const char *array = nullptr; ///< The one that steps read.
+    /// Where steps have an address in it.
+    struct Place {
+      size_t step, entry; ///< Of the step's table.
+      uint64_t offset;    ///< In the array.
+    };
+    std::vector<Place> places = {};
+  };
+  std::vector<Input> inputs;
   uint64_t packedBytes = 0; ///< For packed factors of GEMMs.
   /// Addresses of the pieces of factors, by factor; each list stays in place.
   std::vector<std::vector<void *>> pieces;

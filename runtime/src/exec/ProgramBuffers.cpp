@@ -10,9 +10,8 @@ char *ProgramBuffers::addressOn(int rank, int64_t device, uint32_t buffer,
                                 int64_t run) const {
   if (messagePlaces)
     std::tie(rank, buffer) = messagePlaces->placeOf({rank, buffer});
-  if (auto part = parts.find(buffer); part != parts.end())
-    return addressOn(rank, device, part->second.of, run) +
-           part->second.offsets[device];
+  if (auto place = places.find(buffer); place != places.end())
+    return place->second[device] + run * program().buffers[buffer].stride;
   return ranks[rank].memory +
          ranks[rank].layout.offsetOf(number, buffer, device, run);
 }

@@ -42,13 +42,9 @@ public:
   /// With a pipeline.
   std::optional<MessagePlaces> messagePlaces;
 
-  /// Where a buffer is that is a part of another one, by device.
-  struct Part {
-    uint32_t of;
-    std::vector<uint64_t> offsets;
-  };
-  /// Without a pipeline, by buffer.
-  std::map<uint32_t, Part> parts;
+  /// Without a pipeline: buffers that are not in their own place of the arena,
+  /// and by device where they are.
+  std::map<uint32_t, std::vector<char *>> places;
 };
 
 } // namespace shardc::rt

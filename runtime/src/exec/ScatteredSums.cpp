@@ -73,11 +73,10 @@ void ScatteredSums::add(const ProgramUses &uses, ProgramBuffers &buffers,
     blocks.emplace(in, ofBlock);
   }
   inPlace.insert({start, item});
-  ProgramBuffers::Part &place = buffers.parts[out];
-  place.of = in;
-  place.offsets.resize(devices.plan.mesh.numDevices());
+  std::vector<char *> &places = buffers.places[out];
+  places.resize(devices.plan.mesh.numDevices());
   for (const std::vector<int64_t> &group :
        devices.plan.mesh.groups(scatter.axes))
     for (size_t i = 0; i < group.size(); ++i)
-      place.offsets[group[i]] = i * shard.bytes;
+      places[group[i]] = buffers.address(group[i], in) + i * shard.bytes;
 }

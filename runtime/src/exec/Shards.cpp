@@ -2,6 +2,8 @@
 
 #include "exec/Shards.h"
 
+#include "absl/container/inlined_vector.h"
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -30,7 +32,7 @@ static void visitRuns(const Shard &shard, DType dtype,
     if (shard.valid[last] != global[last] || shard.local[last] != global[last])
       break;
   }
-  std::vector<int64_t> index(rank);
+  absl::InlinedVector<int64_t, 8> index(rank);
   auto globalOffset = [&] {
     int64_t from = 0;
     for (int dim = 0; dim < rank; ++dim)
