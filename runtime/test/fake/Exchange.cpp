@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <fcntl.h>
 #include <fstream>
-#include <iterator>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <thread>
@@ -105,7 +104,9 @@ Arrival Exchange::read(const std::string &name, int from,
   Arrival arrival = await(from, [&] { return has(name); });
   if (arrival != Arrival::Here)
     return arrival;
-  std::ifstream file(path + "/" + name, std::ios::binary);
-  bytes.assign(std::istreambuf_iterator<char>(file), {});
+  std::ifstream file(path + "/" + name, std::ios::binary | std::ios::ate);
+  bytes.resize(file.tellg());
+  file.seekg(0);
+  file.read(bytes.data(), bytes.size());
   return Arrival::Here;
 }
