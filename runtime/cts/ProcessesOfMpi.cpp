@@ -196,7 +196,8 @@ private:
 
 static std::unique_ptr<Collectives> create(const Mesh &mesh, bool areSeen) {
   Processes *processes = processesOfMpi();
-  if (!processes || mesh.numDevices() < processes->size())
+  if (!processes || mesh.numDevices() < processes->size() ||
+      mesh.numDevices() > 4 * processes->size())
     return nullptr;
   return std::make_unique<MpiCollectives>(processes->transport(), areSeen);
 }
