@@ -28,8 +28,9 @@ struct Fake {
   int gpus = 1;
   /// Of each of them. SHARDC_FAKE_MEMORY sets it from outside.
   uint64_t memoryBytes = uint64_t(80) << 30;
-  /// Whether kernels, GEMMs and copies within a GPU do nothing and collectives
-  /// of NCCL move an element: so that large ones can be measured.
+  /// Whether kernels, GEMMs and copies within a GPU do nothing, memory is not
+  /// filled and collectives of NCCL move an element: so that large ones can be
+  /// measured.
   /// SHARDC_FAKE_IDLE=1 sets it from outside.
   bool isIdle = false;
   int architecture = 90;
