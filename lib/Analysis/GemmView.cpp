@@ -112,10 +112,16 @@ bool isLargeGemm(const GemmView &view, bool isForCPU) {
       std::min({view.m * view.k, view.k * view.n, view.m * view.n}) <=
           smallElements)
     threshold = 1 << 22;
-  // Narrow results leave the library no tiles; they are bound by memory.
-  constexpr int64_t narrow = 4;
+  // Narrow results leave the library no tiles; they are bound by memory. On a
+  // CPU few rows of a batch, as a device has them, are not: the library reads
+  // the right factor once for all devices, and packs nothing for one.
+  constexpr int64_t narrow = 4, fewRowsOfBf16 = 2;
+  const bool areRowsOfBatch = isForCPU && view.lhs.contracted == 1;
+  const int64_t fewRows = !areRowsOfBatch ? narrow
+                          : view.isF32    ? 0
+                                          : fewRowsOfBf16;
   return view.m * view.n * view.k >= threshold && view.n > narrow &&
-         view.m > narrow;
+         view.m > fewRows;
 }
 
 } // namespace shardc

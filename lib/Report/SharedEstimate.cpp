@@ -244,16 +244,58 @@ private:
     return dot.getLhsContracting() == ArrayRef<int64_t>(last);
   }
 
-  /// The axes over which the results of a GEMM are added up in the GEMM: one
-  /// reduction alone reads them.
+  /// Whether the sum of such GEMMs of several devices may be one of them.
+  static bool canAdd(GemmOp gemm) {
+    return !gemm.getBias() && !gemm.getRelu() && !gemm.getColumnSums() &&
+           getElementTypeOrSelf(gemm.getResult().getType()).isF32();
+  }
+
+  /// Whether what `gemm` adds to is zero but for such GEMMs.
+  static bool beginsAtZero(GemmOp gemm) {
+    for (Value sum = gemm.getSum(); sum; sum = gemm.getSum()) {
+      if (!sum.hasOneUse())
+        return false;
+      if (isa<BlockArgument>(sum))
+        return isa<AccumulateOp>(sum.getParentBlock()->getParentOp());
+      if (sum.getDefiningOp<ZerosOp>())
+        return true;
+      gemm = sum.getDefiningOp<GemmOp>();
+      if (!gemm || !canAdd(gemm))
+        return false;
+    }
+    return true;
+  }
+
+  /// The result of `gemm`, or what further GEMMs and the runs of its loop make
+  /// of it by adding to it; null if they do more.
+  static Value getTotal(GemmOp gemm) {
+    Value sum = gemm.getResult();
+    while (sum.hasOneUse()) {
+      OpOperand &use = *sum.use_begin();
+      auto loop = dyn_cast<AccumulateOp>(use.getOwner()->getParentOp());
+      if (auto next = dyn_cast<GemmOp>(use.getOwner())) {
+        if (next.getSum() != sum || !canAdd(next))
+          return Value();
+        sum = next.getResult();
+      } else if (loop && isa<YieldOp>(use.getOwner())) {
+        sum = loop.getResult(use.getOperandNumber());
+      } else {
+        return sum;
+      }
+    }
+    return Value();
+  }
+
+  /// The axes over which the results of a GEMM are added up in the GEMM: of
+  /// what it adds to one reduction alone reads the total.
   AxisSet getSummedAxes(Operation *op) const {
     auto gemm = dyn_cast<GemmOp>(op);
-    if (!gemm || gemm.getBias() || gemm.getSum() || gemm.getRelu() ||
-        gemm.getColumnSums() || isa<AccumulateOp>(op->getParentOp()) ||
-        !gemm.getResult().hasOneUse() ||
-        !getElementTypeOrSelf(gemm.getResult().getType()).isF32())
+    if (!gemm || !canAdd(gemm) || !beginsAtZero(gemm))
       return 0;
-    Operation *user = *gemm.getResult().user_begin();
+    Value total = getTotal(gemm);
+    if (!total)
+      return 0;
+    Operation *user = *total.user_begin();
     if (auto start = dyn_cast<CollectiveStartOp>(user))
       user = start.getCollective();
     auto reduce = dyn_cast<AllReduceOp>(user);
@@ -294,7 +336,7 @@ private:
     const double copies = getCopies(axes);
     const AxisSet summed = getSummedAxes(op) & axes;
     if (summed)
-      sums.insert(op->getResult(0));
+      sums[memory.getRoot(getTotal(cast<GemmOp>(op)))] = cast<GemmOp>(op);
     axes &= ~summed;
     for (Value result : op->getResults())
       varies[result] |= axes;
@@ -363,9 +405,11 @@ private:
       local += bytes;
     };
     // Every GEMM reads its factors, however many others have read the same.
+    auto gemm = dyn_cast<GemmOp>(op);
     for (Value operand : op->getOperands()) {
       double own = getCopies(getVaries(operand));
-      double times = flops > 0 ? std::max(own, reads) : own;
+      bool isFactor = flops > 0 && !(gemm && operand == gemm.getSum());
+      double times = isFactor ? std::max(own, reads) : own;
       double distance = memory.access(operand, getBytes(operand) * times);
       int64_t place = memory.getPlace(operand);
       distances.try_emplace(place, distance);
@@ -510,7 +554,7 @@ private:
     int64_t dim = scatter.getDims()[number], rows = 1, bytes = 1;
     for (auto [i, size] : llvm::enumerate(shape))
       (static_cast<int64_t>(i) < dim ? rows : bytes) *= size;
-    auto gemm = sum.getDefiningOp<GemmOp>();
+    GemmOp gemm = sums.lookup(sum);
     if (rows > 1 && (bytes % columnsOfPanels != 0 ||
                      !getElementTypeOrSelf(gemm.getLhs().getType()).isF32()))
       return false;
@@ -637,8 +681,8 @@ private:
   ReuseDistances memory;
   /// The axes along which the devices have different copies of a value.
   llvm::DenseMap<Value, AxisSet> varies;
-  /// Results of GEMMs that have been added up over devices.
-  llvm::DenseSet<Value> sums;
+  /// Values that GEMMs have added up over devices, with one of them.
+  llvm::DenseMap<Value, GemmOp> sums;
   bool isPipeline = false;
   llvm::DenseMap<Operation *, size_t> spanOf;
   Operation *enclosing = nullptr;

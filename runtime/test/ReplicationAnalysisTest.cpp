@@ -1,6 +1,6 @@
 //===- ReplicationAnalysisTest.cpp - Sharing between virtual devices ------===//
 
-#include "TestPlan.h"
+#include "MatrixPlan.h"
 
 #include "exec/ArenaLayout.h"
 #include "exec/MergeGemms.h"
@@ -270,6 +270,191 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values(fb::CollectiveKind::AllReduce,
                                      fb::CollectiveKind::ReduceScatter),
                      testing::Values(1, 2, 3)));
+
+/// The sum over devices of c = aᵀ b, over the rows of two runs of a loop as
+/// well: `c` is cleared, and a GEMM of the loop adds to it by another name.
+struct LoopSum {
+  fb::PlanT &plan;
+  uint32_t c = 0, added = 0; ///< The two names.
+  uint32_t gemm = 0;         ///< The command.
+
+  static constexpr int64_t rows = 4, runs = 2, m = 6;
+
+  LoopSum(fb::PlanT &plan, int devices, int64_t n) : plan(plan) {
+    const int64_t k = devices * runs * rows;
+    uint32_t a = test::addParameter(plan, "a", {k, m}, {{0}, {}});
+    uint32_t b = test::addParameter(plan, "b", {k, n}, {{0}, {}});
+    auto &buffers = plan.programs[0]->buffers;
+    auto &commands = plan.programs[0]->commands;
+    c = test::addOwnBuffer(plan, fb::DType::F32, {m, n});
+    added = buffers.size();
+    buffers.push_back(std::make_unique<fb::BufferT>(*buffers[c]));
+    test::addClear(plan, c);
+    fb::GemmT command;
+    command.a = test::addRowsOfRun(plan, a, rows);
+    command.b = test::addRowsOfRun(plan, b, rows);
+    command.c = added;
+    command.m = m, command.n = n, command.k = rows;
+    command.transpose_a = command.accumulate = true;
+    test::addCommand(plan, command);
+    test::addLoop(plan, commands.size() - 1, runs);
+    gemm = commands.size() - 1;
+  }
+
+  void reduce(fb::CollectiveKind kind, int dim, int devices) {
+    std::vector<int64_t> whole = plan.programs[0]->buffers[c]->shape;
+    std::vector<int64_t> part = whole;
+    std::vector<std::vector<uint16_t>> axes(2);
+    if (kind == fb::CollectiveKind::ReduceScatter) {
+      part[dim] = (part[dim] + devices - 1) / devices;
+      axes[dim] = {0};
+    }
+    uint32_t sum = test::addCollective(plan, kind, c, part, dim);
+    test::addResult(plan, "sum", test::addCopyOf(plan, sum), whole, axes);
+  }
+};
+
+class LoopSumTest
+    : public testing::TestWithParam<
+          std::tuple<int, std::pair<fb::CollectiveKind, int>, int>> {};
+
+TEST_P(LoopSumTest, IsOneValueOfAllDevices) {
+  auto [devices, kindAndDim, threads] = GetParam();
+  auto [kind, dim] = kindAndDim;
+  constexpr int64_t m = LoopSum::m;
+  const int64_t n = 32 * devices;
+  uint32_t c = 0, gemm = 0;
+  auto plan = parse(makePlan(
+      devices, [&, kind = kind, dim = dim, devices = devices](fb::PlanT &plan) {
+        LoopSum sum(plan, devices, n);
+        c = sum.c, gemm = sum.gemm;
+        sum.reduce(kind, dim, devices);
+      }));
+  ArenaLayout layout = layoutOf(*plan, /*share=*/true);
+  EXPECT_EQ(layout.holdersOf(0, c).size(), 1u);
+  EXPECT_EQ(layout.isSummed(0, c), devices > 1);
+  EXPECT_EQ(layout.termsOf(0, gemm, {0})[0].size(), size_t(devices));
+  const int64_t k = devices * LoopSum::runs * LoopSum::rows;
+  HostArray x(DType::F32, {12}), a(DType::F32, {k, m}), b(DType::F32, {k, n});
+  // Small whole numbers: exact in any order.
+  for (int64_t i = 0; i < k * m; ++i)
+    a.values<float>()[i] = float(i * 7 % 11 - 5);
+  for (int64_t i = 0; i < k * n; ++i)
+    b.values<float>()[i] = float(i * 5 % 13 - 6);
+  auto context = Context::create({threads});
+  ASSERT_TRUE(context.ok());
+  uint64_t wireBytes[2];
+  for (auto [share, ordered] : {std::pair(false, false), std::pair(true, false),
+                                std::pair(true, true)}) {
+    ExecutorOptions options;
+    options.shareReplicas = share;
+    options.orderedSums = ordered;
+    auto executor = Executor::create(**context, plan, options);
+    ASSERT_TRUE(executor.ok()) << executor.status();
+    ASSERT_TRUE((*executor)->initializeParameters().ok());
+    ASSERT_TRUE((*executor)->setTensor("a", a.view()).ok());
+    ASSERT_TRUE((*executor)->setTensor("b", b.view()).ok());
+    for (int step = 0; step < 2; ++step) {
+      auto result = (*executor)->step({{"x", x.view()}});
+      ASSERT_TRUE(result.ok()) << result.status();
+      wireBytes[share] = result->wireBytes;
+      const HostArray &sum = *result->find("sum");
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < n; ++j) {
+          float expected = 0;
+          for (int64_t l = 0; l < k; ++l)
+            expected +=
+                a.values<float>()[l * m + i] * b.values<float>()[l * n + j];
+          ASSERT_EQ(sum.values<float>()[i * n + j], expected) << i << ", " << j;
+        }
+    }
+  }
+  EXPECT_EQ(wireBytes[0], wireBytes[1]);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Meshes, LoopSumTest,
+    testing::Combine(
+        testing::Values(1, 2, 3),
+        testing::Values(std::pair(fb::CollectiveKind::AllReduce, 0),
+                        std::pair(fb::CollectiveKind::ReduceScatter, 0),
+                        std::pair(fb::CollectiveKind::ReduceScatter, 1)),
+        testing::Values(1, 2)));
+
+/// What a program does besides with such a value.
+struct LoopSumUse {
+  const char *name;
+  bool isSummed;
+  std::function<void(LoopSum &)> edit;
+};
+
+void PrintTo(const LoopSumUse &use, std::ostream *out) { *out << use.name; }
+
+class LoopSumUseTest : public testing::TestWithParam<LoopSumUse> {};
+
+TEST_P(LoopSumUseTest, DecidesWhetherItIsASum) {
+  uint32_t c = 0;
+  const std::string bytes = makePlan(2, [&](fb::PlanT &plan) {
+    LoopSum sum(plan, 2, 64);
+    c = sum.c;
+    sum.reduce(fb::CollectiveKind::AllReduce, 0, 2);
+    GetParam().edit(sum);
+  });
+  auto plan = parse(bytes);
+  EXPECT_EQ(layoutOf(*plan, /*share=*/true).isSummed(0, c),
+            GetParam().isSummed);
+  test::expectBitsAndBytesOfCopies(bytes, "sum", /*threads=*/2,
+                                   /*orderedSums=*/true);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Uses, LoopSumUseTest,
+    testing::Values(
+        LoopSumUse{"a loop adds to it", true, [](LoopSum &) {}},
+        LoopSumUse{
+            "a second GEMM adds to it", true,
+            [](LoopSum &sum) {
+              auto &commands = sum.plan.programs[0]->commands;
+              fb::GemmT again = *commands[sum.gemm]->operation.AsGemm();
+              test::addCommand(sum.plan, again);
+              test::moveLast(sum.plan, sum.gemm + 1);
+              ++commands[sum.gemm - 1]->operation.AsLoop()->commands;
+              commands[sum.gemm + 3]->operation.AsCollectiveWait()->start =
+                  sum.gemm + 2;
+            }},
+        LoopSumUse{
+            "a GEMM with a relu computes it", false,
+            [](LoopSum &sum) {
+              fb::GemmT &gemm =
+                  *sum.plan.programs[0]->commands[sum.gemm]->operation.AsGemm();
+              gemm.activation = fb::Activation::Relu;
+            }},
+        LoopSumUse{"it is copied", false,
+                   [](LoopSum &sum) { test::addCopyOf(sum.plan, sum.c); }},
+        LoopSumUse{"it is a result", false,
+                   [](LoopSum &sum) {
+                     test::addResult(sum.plan, "c", sum.c, {LoopSum::m, 64});
+                   }},
+        LoopSumUse{"a second reduction reads it", false,
+                   [](LoopSum &sum) {
+                     test::addCollective(sum.plan,
+                                         fb::CollectiveKind::AllReduce, sum.c,
+                                         {LoopSum::m, 64}, 0);
+                   }},
+        LoopSumUse{
+            "it begins at another value", false, [](LoopSum &sum) {
+              fb::CopyT copy;
+              copy.in = test::addOwnBuffer(sum.plan, fb::DType::F32,
+                                           {LoopSum::m, 64});
+              copy.out = sum.c;
+              auto &commands = sum.plan.programs[0]->commands;
+              commands[sum.gemm - 2]->operation.Set(copy);
+              // Of which nothing is known but that it is zero.
+              test::addClear(sum.plan, copy.in);
+              test::moveLast(sum.plan, sum.gemm - 2);
+              commands[sum.gemm + 3]->operation.AsCollectiveWait()->start =
+                  sum.gemm + 2;
+            }}));
 
 /// The compiler has several buffers for one accumulator: that of a GEMM in a
 /// loop, and those that are cleared before the loop and read after it.

@@ -53,7 +53,8 @@ int64_t getBlocksOfRows(int64_t rows, int64_t columns, int64_t elementsOfSum);
 /// `shardc-split-sums` cuts into blocks (at least twice as many rows as other
 /// sides, and those at most 128); and, of f32, up to four million multiply-adds
 /// where no side is below 64 and a factor or the result has at most 16384
-/// elements.
+/// elements. It keeps results of at most four columns as well, and of as many
+/// rows, but for rows of a batch on CPUs.
 bool isLargeGemm(const GemmView &view, bool isForCPU);
 
 } // namespace shardc

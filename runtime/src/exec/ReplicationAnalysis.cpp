@@ -67,55 +67,110 @@ static bool canAddInOrder(const PlanSpec &plan, const GemmCommand &gemm,
   return true;
 }
 
-/// Finds the GEMMs whose results only a reduction reads.
+/// Whether the sum of such GEMMs of several devices may be one of them.
+static bool canAdd(const ProgramSpec &program, const GemmCommand &gemm) {
+  return gemm.batch == 1 && gemm.bias < 0 && gemm.columnSums < 0 &&
+         gemm.activation == Activation::None &&
+         gemm.precision == Precision::Highest && gemm.a != gemm.c &&
+         gemm.b != gemm.c && program.buffers[gemm.c].dtype == DType::F32;
+}
+
+namespace {
+
+/// A value that a reduction reads.
+struct Reduced {
+  const std::vector<int> *axes = nullptr; ///< Of the reduction.
+  uint32_t buffer = 0;                    ///< Its operand.
+  std::vector<uint32_t> gemms;            ///< What computes or adds to it.
+  absl::flat_hash_set<uint32_t> buffers;  ///< Its names.
+  /// Whether others do no more than clear it: then it is linear in the GEMMs.
+  bool isLinear = true;
+};
+
+/// The values that sums over devices read, by alias set.
+using ReducedValues = absl::flat_hash_map<uint32_t, Reduced>;
+
+} // namespace
+
+static bool isSum(const PlanSpec &plan, const CollectiveStartCommand &start) {
+  // A sum over pipeline ranks has operands in several arenas.
+  return start.reduction == Reduction::Sum && !plan.isOverRanks(start) &&
+         (start.kind == CollectiveKind::AllReduce ||
+          start.kind == CollectiveKind::ReduceScatter);
+}
+
+/// Notes what command `number` does with `operand`, a name of `value`.
+static void noteUse(const PlanSpec &plan, const ProgramSpec &program,
+                    uint32_t number, Operand operand, Reduced &value) {
+  const auto &operation = program.commands[number].operation;
+  const BufferSpec &name = program.buffers[operand.buffer];
+  const BufferSpec &read = program.buffers[value.buffer];
+  value.buffers.insert(operand.buffer);
+  value.isLinear &= name.stride == 0 && name.offset == read.offset &&
+                    name.bytes == read.bytes;
+  if (auto *gemm = std::get_if<GemmCommand>(&operation)) {
+    value.isLinear &= operand.buffer == gemm->c && canAdd(program, *gemm);
+    if (operand.isWrite)
+      value.gemms.push_back(number);
+  } else if (auto *start = std::get_if<CollectiveStartCommand>(&operation)) {
+    value.isLinear &= !operand.isWrite && isSum(plan, *start);
+  } else {
+    value.isLinear &= std::holds_alternative<ClearCommand>(operation);
+  }
+}
+
+static ReducedValues findReduced(const PlanSpec &plan,
+                                 const AliasSets &aliasSets, size_t program) {
+  const ProgramSpec &spec = plan.programs[program];
+  ReducedValues values;
+  for (const Command &command : spec.commands)
+    if (auto *start = std::get_if<CollectiveStartCommand>(&command.operation);
+        start && isSum(plan, *start))
+      for (const CollectiveItem &item : start->items) {
+        Reduced &value = values[aliasSets.ofBuffer(program, item.in)];
+        value.isLinear &= !value.axes;
+        value.axes = &start->axes;
+        value.buffer = item.in;
+      }
+  if (values.empty())
+    return values;
+  auto find = [&](uint32_t buffer) {
+    return values.find(aliasSets.ofBuffer(program, buffer));
+  };
+  for (uint32_t i = 0; i < spec.commands.size(); ++i)
+    for (const Operand &operand : operandsOf(spec, spec.commands[i]))
+      if (auto value = find(operand.buffer); value != values.end())
+        noteUse(plan, spec, i, operand, value->second);
+  for (const ResultSpec &result : spec.results)
+    if (auto value = find(result.buffer); value != values.end())
+      value->second.isLinear = false;
+  return values;
+}
+
+/// Finds the GEMMs whose results, or the values that they add to, only a
+/// reduction reads.
 void ReplicationAnalysis::findSums(const PlanSpec &plan,
                                    const AliasSets &aliasSets,
                                    const Sharing &sharing) {
   for (size_t program = 0; program < plan.programs.size(); ++program) {
     const ProgramSpec &spec = plan.programs[program];
-    std::vector<BufferUse> uses = usesOf(spec);
-    absl::flat_hash_map<uint32_t, const std::vector<int> *> reduced;
-    size_t loopEnd = 0;
-    auto forEachOutsideLoops = [&](auto visit) {
-      loopEnd = 0;
-      for (size_t i = 0; i < spec.commands.size(); ++i) {
-        if (auto *loop = std::get_if<LoopCommand>(&spec.commands[i].operation))
-          loopEnd = i + loop->commands + 1;
-        else if (i >= loopEnd)
-          visit(i, spec.commands[i]);
-      }
-    };
-    forEachOutsideLoops([&](uint32_t, const Command &command) {
-      auto *start = std::get_if<CollectiveStartCommand>(&command.operation);
-      // A sum over pipeline ranks has operands in several arenas.
-      bool isSum = start && start->reduction == Reduction::Sum &&
-                   !plan.isOverRanks(*start) &&
-                   (start->kind == CollectiveKind::AllReduce ||
-                    start->kind == CollectiveKind::ReduceScatter);
-      for (size_t i = 0; isSum && i < start->items.size(); ++i)
-        reduced[start->items[i].in] = &start->axes;
-    });
-    forEachOutsideLoops([&](uint32_t number, const Command &command) {
-      auto *gemm = std::get_if<GemmCommand>(&command.operation);
-      if (!gemm || gemm->batch != 1 || gemm->bias >= 0 || gemm->accumulate ||
-          gemm->columnSums >= 0 || gemm->activation != Activation::None ||
-          gemm->precision != Precision::Highest ||
-          spec.buffers[gemm->c].dtype != DType::F32)
-        return;
-      const BufferUse &use = uses[gemm->c];
-      auto found = reduced.find(gemm->c);
-      if (found == reduced.end() || use.numReads != 1 || use.numWrites != 1 ||
-          aliasSets.numMembers(aliasSets.ofBuffer(program, gemm->c)) != 1)
-        return;
-      const std::vector<int> &axes = *found->second;
-      if (setOf(plan.mesh, axes) == 0 ||
-          (sharing.addsInOrder &&
-           !canAddInOrder(plan, *gemm, spec.typesOf(*gemm), axes,
-                          sharing.processes)))
-        return;
-      sums[program][number] = axes;
-      summed[program].insert(gemm->c);
-    });
+    for (const auto &[set, value] : findReduced(plan, aliasSets, program)) {
+      const std::vector<int> &axes = *value.axes;
+      auto isInOrder = [&](uint32_t number) {
+        auto &gemm = std::get<GemmCommand>(spec.commands[number].operation);
+        return canAddInOrder(plan, gemm, spec.typesOf(gemm), axes,
+                             sharing.processes);
+      };
+      // No tensor has the value, and no other program.
+      if (!value.isLinear || value.gemms.empty() ||
+          value.buffers.size() != aliasSets.numMembers(set) ||
+          setOf(plan.mesh, axes) == 0 ||
+          (sharing.addsInOrder && !absl::c_all_of(value.gemms, isInOrder)))
+        continue;
+      for (uint32_t gemm : value.gemms)
+        sums[program][gemm] = axes;
+      summed[program].insert(value.buffer);
+    }
   }
 }
 

@@ -52,7 +52,8 @@ public:
 
   /// Axes over which GEMM `command` adds up the GEMMs of the devices of a
   /// process, in the order of the reduction over these axes, which alone reads
-  /// its result: so that may hold the sum from the start. Empty: it does not.
+  /// its result, or what several GEMMs and the runs of a loop make of it by
+  /// adding to it: so that may hold the sum from the start. Empty: it does not.
   absl::Span<const int> axesOfSum(size_t program, uint32_t command) const {
     auto found = sums[program].find(command);
     return found == sums[program].end() ? absl::Span<const int>()

@@ -26,21 +26,29 @@ ScatteredSums::ScatteredSums(ProgramBuffers &buffers) {
         add(uses, buffers, i, item);
 }
 
-/// Whether the GEMM that computes a sum, of rows of `columns`, can store it in
-/// blocks of columns. Nobody else writes a sum (ReplicationAnalysis.h).
-static bool canStoreBlocks(const ProgramBuffers &buffers, uint32_t sum,
-                           int64_t columns) {
+bool ScatteredSums::storeInBlocks(const ProgramBuffers &buffers, uint32_t sum,
+                                  int64_t columns, int64_t ofBlock) {
+  if (ofBlock % GemmPieces::columnsOfPanels != 0)
+    return false;
   const ProgramSpec &program = buffers.program();
+  const ArenaLayout &layout = buffers.devices().layout;
+  const uint32_t set = layout.aliasSetOf(buffers.number, sum);
+  std::vector<uint32_t> names;
+  // GEMMs alone write a sum, or add to it (ReplicationAnalysis.h).
   for (uint32_t i = 0; i < program.commands.size(); ++i) {
     auto *gemm = std::get_if<GemmCommand>(&program.commands[i].operation);
-    if (!gemm || gemm->c != sum)
+    if (!gemm || layout.aliasSetOf(buffers.number, gemm->c) != set)
       continue;
     GemmCommand merged = *gemm;
     bindGemms(buffers, i, merged);
-    return gemm->n == columns && gemm->k > 0 && merged.m == gemm->m &&
-           program.typesOf(*gemm).factors == DType::F32;
+    if (gemm->n != columns || gemm->k == 0 || merged.m != gemm->m ||
+        program.typesOf(*gemm).factors != DType::F32)
+      return false;
+    names.push_back(gemm->c);
   }
-  return false;
+  for (uint32_t name : names)
+    blocks[name] = ofBlock;
+  return true;
 }
 
 void ScatteredSums::add(const ProgramUses &uses, ProgramBuffers &buffers,
@@ -66,11 +74,8 @@ void ScatteredSums::add(const ProgramUses &uses, ProgramBuffers &buffers,
   const Around whole(sum.shape, dim), part(shard.shape, dim);
   if (whole.outer > 1) {
     const int64_t columns = whole.size * whole.inner;
-    const int64_t ofBlock = part.size * part.inner;
-    if (ofBlock % GemmPieces::columnsOfPanels != 0 ||
-        !canStoreBlocks(buffers, in, columns))
+    if (!storeInBlocks(buffers, in, columns, part.size * part.inner))
       return;
-    blocks.emplace(in, ofBlock);
   }
   inPlace.insert({start, item});
   std::vector<char *> &places = buffers.places[out];

@@ -32,8 +32,8 @@ namespace shardc::rt {
 ///    program is in their place;
 ///  - nobody writes the sum before the last who reads a shard has ended;
 ///  - shards are blocks of rows of the sum, or of columns, which are a multiple
-///    of `GemmPieces::columnsOfPanels`, and the GEMM has factors of f32 and is
-///    not merged with those of other devices along its rows.
+///    of `GemmPieces::columnsOfPanels`, and its GEMMs have factors of f32 and
+///    are not merged with those of other devices along their rows.
 ///
 /// Immutable once it is made; borrows what it is made of.
 class ScatteredSums {
@@ -57,6 +57,10 @@ public:
 private:
   void add(const ProgramUses &uses, ProgramBuffers &buffers, uint32_t start,
            size_t item);
+  /// Has the GEMMs that compute a sum, of rows of `columns`, store it in blocks
+  /// of `ofBlock` columns; false: they cannot.
+  bool storeInBlocks(const ProgramBuffers &buffers, uint32_t sum,
+                     int64_t columns, int64_t ofBlock);
 
   absl::flat_hash_set<std::pair<uint32_t, size_t>> inPlace;
   absl::flat_hash_map<uint32_t, int64_t> blocks; ///< By buffer.

@@ -48,6 +48,26 @@ func.func @long(%x: tensor<8192x32xf32>, %w: tensor<32x64xf32>, %y: tensor<8192x
 
 // -----
 
+// For CPUs one row of a batch is enough for f32, and three for bf16; not few columns,
+// nor few rows whose terms are apart.
+
+// CPU-LABEL: func.func @few_rows
+// CPU: shardc.gemm {{.*}}1x1024xf32
+// CPU: shardc.gemm {{.*}}3x1024xbf16
+// CPU-COUNT-3: shardc.dot_general
+// CHECK-LABEL: func.func @few_rows
+// CHECK-COUNT-5: shardc.dot_general
+func.func @few_rows(%row: tensor<1x1024xf32>, %w: tensor<1024x1024xf32>, %rows: tensor<3x1024xbf16>, %half: tensor<1024x1024xbf16>, %two: tensor<2x1024xbf16>, %few: tensor<1024x4xf32>) -> (tensor<1x1024xf32>, tensor<3x1024xbf16>, tensor<2x1024xbf16>, tensor<1024x4xf32>, tensor<4x1024xf32>) {
+  %0 = shardc.dot_general %row, %w contracting = [1] x [0] : tensor<1x1024xf32>, tensor<1024x1024xf32> -> tensor<1x1024xf32>
+  %1 = shardc.dot_general %rows, %half contracting = [1] x [0] : tensor<3x1024xbf16>, tensor<1024x1024xbf16> -> tensor<3x1024xbf16>
+  %2 = shardc.dot_general %two, %half contracting = [1] x [0] : tensor<2x1024xbf16>, tensor<1024x1024xbf16> -> tensor<2x1024xbf16>
+  %3 = shardc.dot_general %w, %few contracting = [1] x [0] : tensor<1024x1024xf32>, tensor<1024x4xf32> -> tensor<1024x4xf32>
+  %4 = shardc.dot_general %few, %w contracting = [0] x [0] : tensor<1024x4xf32>, tensor<1024x1024xf32> -> tensor<4x1024xf32>
+  return %0, %1, %2, %3, %4 : tensor<1x1024xf32>, tensor<3x1024xbf16>, tensor<2x1024xbf16>, tensor<1024x4xf32>, tensor<4x1024xf32>
+}
+
+// -----
+
 // Not if the right factor has a side above 192, or more rows than the left one,
 // all matrices are larger, and rows are few; terms of the left one are apart;
 // it is a batch; or of bf16 above 32.

@@ -614,6 +614,40 @@ func.func @f(%x: tensor<4x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"d
   EXPECT_DOUBLE_EQ(time.communicationSeconds, 0.25);
 }
 
+TEST_F(SharedTimeTest, SumsOfLoopsAreAddedUpOverDevices) {
+  machine.computer->memory = {{1, 10}};
+  // Of two microbatches of 4 rows on each of four devices.
+  auto getTime = [&](const char *reader) {
+    return estimate(std::string(R"(
+func.func @f(%x: tensor<8x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"data"}, {}]>},
+             %y: tensor<8x4xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"data"}, {}]>})
+    -> tensor<8x4xf32> {
+  %0 = shardc.accumulate 2 of (%x, %y) : (tensor<8x8xf32>, tensor<8x4xf32>) -> tensor<8x4xf32> {
+  ^bb0(%a: tensor<4x8xf32>, %b: tensor<4x4xf32>, %s: tensor<8x4xf32>):
+    %1 = shardc.gemm %a, %b plus %s transpose_lhs : tensor<4x8xf32>, tensor<4x4xf32> plus tensor<8x4xf32> -> tensor<8x4xf32>
+    shardc.yield %1 : tensor<8x4xf32>
+  }
+  %2 = shardc.all_reduce sum %0 over @mesh["data"] : (tensor<8x4xf32>) -> tensor<8x4xf32>
+)") + reader + "\n  return %2 : tensor<8x4xf32>\n}");
+  };
+  // In each run one GEMM of 16 terms, too small for two workers, reads 4 copies
+  // of both factors and adds to one sum. Its accesses to the nearest cache are
+  // hidden. The sum is cleared once.
+  TimeEstimate sum = getTime("");
+  EXPECT_DOUBLE_EQ(sum.computeSeconds, 2 * (2 * 8 * 18 * 4 * 2 / 10.0 + 0.25));
+  EXPECT_DOUBLE_EQ(sum.memorySeconds, 128 / 10.0);
+  EXPECT_DOUBLE_EQ(sum.communicationSeconds, 0.25);
+  // What others read differs: four GEMMs, four sums.
+  TimeEstimate apart = getTime(R"(
+  %3 = shardc.kernel(%0) : (tensor<8x4xf32>) -> tensor<8x4xf32> {
+  ^bb0(%c: tensor<8x4xf32>):
+    %4 = shardc.exp %c : tensor<8x4xf32>
+    shardc.yield %4 : tensor<8x4xf32>
+  })");
+  EXPECT_GT(apart.computeSeconds, 2 * (4 * 8 * 6 * 4 * 2 / 10.0 + 0.25));
+  EXPECT_DOUBLE_EQ(apart.communicationSeconds, 0.25 + (4 + 1) * 128 / 10.0);
+}
+
 TEST_F(SharedTimeTest, CollectivesCopyWhatDiffers) {
   machine.computer->memory = {{1, 10}};
   // All devices have the same 32 bytes, which are read and written once.
