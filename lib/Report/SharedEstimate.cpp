@@ -120,11 +120,11 @@ private:
     auto gemm = dyn_cast<GemmOp>(op);
     if (!gemm)
       return merged;
-    // One GEMM of all rows, if they follow one another. Those of a microbatch
-    // lie between the others of their device.
+    // One GEMM of all rows. Those of a microbatch lie between the others of
+    // their device, which the library bridges in f32.
     double ofRight = getCopies(getVaries(gemm.getRhs()));
     if (!gemm.getTransposeLhs() && added == 1 && ofRight < copies &&
-        !isSlice(gemm.getLhs())) {
+        (work.computeType != ComputeType::BF16 || !isSlice(gemm.getLhs()))) {
       merged.rows *= copies / ofRight;
       merged.gemms = ofRight;
     }

@@ -230,16 +230,17 @@ TEST(PackedGemmTest, PartsHaveTheBitsOfTheWhole) {
   }
 }
 
-/// A matrix of `rows` rows in pieces, each in memory of its own with NaN around
-/// it.
+/// A matrix of `rows` rows in pieces with NaN around them, at equal distances.
 struct InPieces {
   InPieces(const std::vector<float> &matrix, int64_t rows, int64_t columns,
            int64_t extent, bool areRows)
       : pieces{extent, areRows, (areRows ? columns : extent) + 3} {
-    for (int64_t begin = 0; begin < (areRows ? rows : columns);
-         begin += extent) {
-      std::vector<float> &piece = memory.emplace_back(
-          (areRows ? extent : rows) * pieces.rowStride + 64, NAN);
+    pieces.distance = (areRows ? extent : rows) * pieces.rowStride + 64;
+    const int64_t all = areRows ? rows : columns;
+    memory.assign((all + extent - 1) / extent * pieces.distance, NAN);
+    for (int64_t begin = 0; begin < all; begin += extent) {
+      float *piece = &memory[begin / extent * pieces.distance];
+      addresses.push_back(piece);
       for (int64_t row = 0; row < rows; ++row)
         for (int64_t column = 0; column < columns; ++column)
           if (int64_t place = (areRows ? row : column) - begin;
@@ -247,12 +248,16 @@ struct InPieces {
             piece[(areRows ? place : row) * pieces.rowStride +
                   (areRows ? column : place)] = matrix[row * columns + column];
     }
-    for (const std::vector<float> &piece : memory)
-      addresses.push_back(piece.data());
+  }
+  /// As if they were anywhere: with a list of their addresses.
+  MatrixPieces listed() const {
+    MatrixPieces anywhere = pieces;
+    anywhere.distance = 0;
+    return anywhere;
   }
 
   MatrixPieces pieces;
-  std::vector<std::vector<float>> memory;
+  std::vector<float> memory;
   std::vector<const void *> addresses;
 };
 
@@ -277,14 +282,19 @@ TEST(PackedGemmTest, FactorsInPiecesHaveTheBitsOfWholeOnes) {
                      extent, areRows);
           InPieces b(whole.b, gemm.transposeB ? n : k, gemm.transposeB ? k : n,
                      extent, !areRows);
-          for (int factors = 1; factors < 4; ++factors) {
+          // Of each factor: whole, listed, or at equal distances.
+          for (int factors = 1; factors < 9; ++factors) {
             GemmPieces pieces;
             GemmOperands addresses{whole.a.data(), whole.b.data(), nullptr,
                                    nullptr};
-            if (factors & 1)
-              pieces.a = a.pieces, addresses.a = a.addresses.data();
-            if (factors & 2)
-              pieces.b = b.pieces, addresses.b = b.addresses.data();
+            if (factors % 3 == 1)
+              pieces.a = a.listed(), addresses.a = a.addresses.data();
+            if (factors % 3 == 2)
+              pieces.a = a.pieces, addresses.a = a.memory.data();
+            if (factors / 3 == 1)
+              pieces.b = b.listed(), addresses.b = b.addresses.data();
+            if (factors / 3 == 2)
+              pieces.b = b.pieces, addresses.b = b.memory.data();
             PackedGemm packed(gemm, {}, *version.kernels, 1, pieces);
             std::vector<float> panels(packed.packedBytes() / sizeof(float),
                                       NAN);

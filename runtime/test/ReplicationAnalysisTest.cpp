@@ -456,6 +456,55 @@ INSTANTIATE_TEST_SUITE_P(
                   sum.gemm + 2;
             }}));
 
+/// c = x w of the rows of two microbatches, of which each device has others.
+TEST(MergeGemmsTest, RowsOfMicrobatchesAreOneGemm) {
+  constexpr int64_t devices = 3, runs = 2, rows = 2, k = 5, n = 40;
+  auto plan = parse(makePlan(devices, [&](fb::PlanT &plan) {
+    uint32_t x =
+        test::addParameter(plan, "in", {devices * runs * rows, k}, {{0}, {}});
+    uint32_t w = test::addParameter(plan, "weight", {k, n}, {{}, {}});
+    uint32_t c = test::addOwnBuffer(plan, fb::DType::F32, {runs * rows, n});
+    fb::GemmT gemm;
+    gemm.a = test::addRowsOfRun(plan, x, rows);
+    gemm.b = w;
+    gemm.c = test::addOwnBuffer(plan, fb::DType::F32, {rows, n});
+    gemm.m = rows, gemm.n = n, gemm.k = k;
+    test::addCommand(plan, gemm);
+    fb::CopyT copy;
+    copy.in = gemm.c;
+    copy.out = test::addRowsOfRun(plan, c, rows);
+    test::addCommand(plan, copy);
+    test::addLoopFrom(plan, test::firstAddedCommand);
+    test::addResult(plan, "c", c, {devices * runs * rows, n}, {{0}, {}});
+  }));
+  HostArray x(DType::F32, {12}), in(DType::F32, {devices * runs * rows, k}),
+      weight(DType::F32, {k, n});
+  for (size_t i = 0; i < in.values<float>().size(); ++i)
+    in.values<float>()[i] = float(i * 7 % 11) - 5;
+  for (size_t i = 0; i < weight.values<float>().size(); ++i)
+    weight.values<float>()[i] = float(i * 5 % 13) - 6;
+  for (int threads : {1, 2}) {
+    auto context = Context::create({threads});
+    ASSERT_TRUE(context.ok());
+    auto executor = Executor::create(**context, plan, {});
+    ASSERT_TRUE(executor.ok()) << executor.status();
+    ASSERT_TRUE((*executor)->initializeParameters().ok());
+    ASSERT_TRUE((*executor)->setTensor("in", in.view()).ok());
+    ASSERT_TRUE((*executor)->setTensor("weight", weight.view()).ok());
+    auto result = (*executor)->step({{"x", x.view()}});
+    ASSERT_TRUE(result.ok()) << result.status();
+    const HostArray &c = *result->find("c");
+    for (int64_t i = 0; i < devices * runs * rows; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        float expected = 0;
+        for (int64_t l = 0; l < k; ++l)
+          expected +=
+              in.values<float>()[i * k + l] * weight.values<float>()[l * n + j];
+        ASSERT_EQ(c.values<float>()[i * n + j], expected) << i << ", " << j;
+      }
+  }
+}
+
 /// The compiler has several buffers for one accumulator: that of a GEMM in a
 /// loop, and those that are cleared before the loop and read after it.
 TEST(AliasSetsTest, AnAccumulatorIsOneSet) {
@@ -473,6 +522,14 @@ TEST(AliasSetsTest, AnAccumulatorIsOneSet) {
   EXPECT_EQ(aliasSets.ofBuffer(0, added), aliasSets.ofBuffer(0, cleared));
 }
 
+/// GEMMs of one term each, merged.
+MergedGemms merge(const GemmCommand &gemm, std::vector<GemmPointers> calls,
+                  bool inOrder = false, DType dtype = DType::F32) {
+  MergedGemms gemms{gemm, {}, std::move(calls)};
+  mergeGemms({dtype, dtype}, inOrder, gemms);
+  return gemms;
+}
+
 TEST(MergeGemmsTest, RowsThatFollowOneAnother) {
   std::vector<char> memory(4096);
   char *a = memory.data(), *b = a + 1024, *c = b + 1024;
@@ -483,30 +540,61 @@ TEST(MergeGemmsTest, RowsThatFollowOneAnother) {
   std::vector<GemmPointers> gemms;
   for (int i : {3, 0, 1, 2})
     gemms.push_back({{{a + i * 32, b + i / 2 * 48}}, nullptr, c + i * 24});
-  GemmCommand merged = gemm;
-  std::vector<GemmPointers> pairs = gemms;
-  mergeGemms(merged, {DType::F32, DType::F32}, /*inOrder=*/false, pairs);
-  ASSERT_EQ(pairs.size(), 2u);
-  EXPECT_EQ(merged.m, 4);
-  EXPECT_EQ(pairs[1].c, c + 48);
-  EXPECT_EQ(pairs[1].terms[0].a, a + 64);
+  const MergedGemms pairs = merge(gemm, gemms);
+  ASSERT_EQ(pairs.calls.size(), 2u);
+  EXPECT_EQ(pairs.command.m, 4);
+  EXPECT_EQ(pairs.calls[1].c, c + 48);
+  EXPECT_EQ(pairs.calls[1].terms[0].a, a + 64);
+  EXPECT_TRUE(pairs.pieces.a.isWhole());
 
   for (GemmPointers &one : gemms)
     one.terms[0].b = b;
-  merged = gemm;
-  std::vector<GemmPointers> all = gemms;
-  mergeGemms(merged, {DType::F32, DType::F32}, /*inOrder=*/false, all);
-  ASSERT_EQ(all.size(), 1u);
-  EXPECT_EQ(merged.m, 8);
-  EXPECT_EQ(all[0].c, c);
+  const MergedGemms all = merge(gemm, gemms);
+  ASSERT_EQ(all.calls.size(), 1u);
+  EXPECT_EQ(all.command.m, 8);
+  EXPECT_EQ(all.calls[0].c, c);
 
   // Columns of a transposed factor do not follow one another.
-  merged = gemm;
-  merged.transposeA = true;
-  all = gemms;
-  mergeGemms(merged, {DType::F32, DType::F32}, /*inOrder=*/false, all);
-  EXPECT_EQ(all.size(), 4u);
-  EXPECT_EQ(merged.m, 2);
+  gemm.transposeA = true;
+  const MergedGemms apart = merge(gemm, gemms);
+  EXPECT_EQ(apart.calls.size(), 4u);
+  EXPECT_EQ(apart.command.m, 2);
+}
+
+TEST(MergeGemmsTest, RowsAtEqualDistances) {
+  std::vector<char> memory(4096);
+  char *a = memory.data(), *b = a + 1024, *c = b + 1024;
+  GemmCommand gemm{};
+  gemm.batch = 1;
+  gemm.m = 2, gemm.n = 3, gemm.k = 4;
+  std::vector<GemmPointers> gemms;
+  for (int i = 0; i < 4; ++i)
+    gemms.push_back({{{a + i * 64, b}}, nullptr, c + i * 24});
+  const MergedGemms all = merge(gemm, gemms);
+  ASSERT_EQ(all.calls.size(), 1u);
+  EXPECT_EQ(all.command.m, 8);
+  EXPECT_EQ(all.calls[0].terms[0].a, a);
+  EXPECT_EQ(all.pieces.a.extent, 2);
+  EXPECT_TRUE(all.pieces.a.areRows);
+  EXPECT_EQ(all.pieces.a.rowStride, 4);
+  EXPECT_EQ(all.pieces.a.distance, 16);
+  EXPECT_TRUE(all.pieces.b.isWhole());
+  // In two groups, whose distance differs.
+  for (int i : {2, 3})
+    gemms[i].terms[0].a += 32;
+  const MergedGemms pairs = merge(gemm, gemms);
+  ASSERT_EQ(pairs.calls.size(), 2u);
+  EXPECT_EQ(pairs.command.m, 4);
+  EXPECT_EQ(pairs.pieces.a.distance, 16);
+  // The same rows, rows that overlap, and bf16.
+  for (int distance : {0, 16}) {
+    for (int i = 0; i < 4; ++i)
+      gemms[i].terms[0].a = a + i * distance;
+    EXPECT_EQ(merge(gemm, gemms).calls.size(), 4u) << distance;
+  }
+  for (int i = 0; i < 4; ++i)
+    gemms[i] = {{{a + i * 32, b}}, nullptr, c + i * 12};
+  EXPECT_EQ(merge(gemm, gemms, false, DType::BF16).calls.size(), 4u);
 }
 
 TEST(MergeGemmsTest, TermsThatFollowOneAnother) {
@@ -520,13 +608,37 @@ TEST(MergeGemmsTest, TermsThatFollowOneAnother) {
     sum[0].terms.push_back({a + i * 32, b + i * 48});
   sum[0].c = c;
   for (bool transposed : {false, true}) {
-    GemmCommand merged = gemm;
-    merged.transposeA = transposed;
-    std::vector<GemmPointers> result = sum;
-    mergeGemms(merged, {DType::F32, DType::F32}, /*inOrder=*/false, result);
-    EXPECT_EQ(merged.k, transposed ? 12 : 4);
-    EXPECT_EQ(result[0].terms.size(), transposed ? 1u : 3u);
+    gemm.transposeA = transposed;
+    const MergedGemms merged = merge(gemm, sum);
+    EXPECT_EQ(merged.command.k, transposed ? 12 : 4);
+    EXPECT_EQ(merged.calls[0].terms.size(), transposed ? 1u : 3u);
   }
+}
+
+TEST(MergeGemmsTest, TermsAtEqualDistances) {
+  std::vector<char> memory(4096);
+  char *a = memory.data(), *b = a + 1024, *c = b + 1024;
+  GemmCommand gemm{};
+  gemm.batch = 1;
+  gemm.m = 2, gemm.n = 3, gemm.k = 4;
+  gemm.transposeA = true;
+  std::vector<GemmPointers> sum(1);
+  for (int i = 0; i < 3; ++i)
+    sum[0].terms.push_back({a + i * 64, b + i * 48});
+  sum[0].c = c;
+  const MergedGemms merged = merge(gemm, sum);
+  EXPECT_EQ(merged.command.k, 12);
+  EXPECT_EQ(merged.pieces.a.extent, 4);
+  EXPECT_EQ(merged.pieces.a.rowStride, 2);
+  EXPECT_EQ(merged.pieces.a.distance, 16);
+  EXPECT_TRUE(merged.pieces.b.isWhole());
+  // Columns of b at a distance have no pieces of rows.
+  gemm.transposeB = true;
+  EXPECT_EQ(merge(gemm, sum).command.k, 4);
+  // Nor has any other order.
+  gemm.transposeB = false;
+  std::swap(sum[0].terms[1], sum[0].terms[2]);
+  EXPECT_EQ(merge(gemm, sum).command.k, 4);
 }
 
 TEST(MergeGemmsTest, TermsInOrderStayApart) {
@@ -536,11 +648,10 @@ TEST(MergeGemmsTest, TermsInOrderStayApart) {
   gemm.batch = 1;
   gemm.m = 2, gemm.n = 3, gemm.k = 4;
   gemm.transposeA = true;
-  std::vector<GemmPointers> sum(1);
-  sum[0] = {{{a, b}, {a + 32, b + 48}}, nullptr, c};
-  mergeGemms(gemm, {DType::F32, DType::F32}, /*inOrder=*/true, sum);
-  EXPECT_EQ(gemm.k, 4);
-  EXPECT_EQ(sum[0].terms.size(), 2u);
+  const MergedGemms merged =
+      merge(gemm, {{{{a, b}, {a + 32, b + 48}}, nullptr, c}}, /*inOrder=*/true);
+  EXPECT_EQ(merged.command.k, 4);
+  EXPECT_EQ(merged.calls[0].terms.size(), 2u);
 }
 
 } // namespace

@@ -99,8 +99,9 @@ bool GatheredFactors::canRead(uint32_t command, uint32_t buffer) const {
   if (gemm->bias == static_cast<int32_t>(buffer) || gemm->c == buffer ||
       (gemm->columnSums >= 0 && (gemm->columnSumsOf == Summed::A ? isA : isB)))
     return false;
-  GemmCommand merged = *gemm;
-  bindGemms(*buffers, command, merged);
+  // Rather than to merge what is apart, nothing is copied.
+  const GemmCommand merged =
+      bindGemms(*buffers, command, {false, false}).command;
   return merged.k == gemm->k && (!isA || merged.m == gemm->m);
 }
 

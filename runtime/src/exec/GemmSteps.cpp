@@ -10,19 +10,48 @@
 
 using namespace shardc::rt;
 
+/// Where a factor of a GEMM is.
+struct GemmSteps::Factor {
+  uint32_t buffer;
+  uint64_t bytes; ///< Of a matrix of the merged GEMM.
+  MatrixPieces pieces;
+  int64_t numPieces = 1;
+  uint64_t bytesOfPiece = 0;
+  /// If pieces are shards, which would be gathered in the buffer.
+  const GatheredFactors::Factor *gathered = nullptr;
+
+  /// Of a matrix that is, or would be, at `address` the address that the GEMM
+  /// takes.
+  void *place(char *address) const {
+    if (!gathered)
+      return address;
+    absl::Span<void *const> shards = gathered->addresses.at(address);
+    return numPieces == 1 ? shards[0] : const_cast<void **>(shards.data());
+  }
+  /// Without those of pieces, which are operands of their own.
+  uint64_t bytesInPlace() const { return pieces.isWhole() ? bytes : 0; }
+  /// The address of piece `i` of several.
+  void *piece(char *address, int64_t i) const {
+    if (gathered)
+      return gathered->addresses.at(address)[i];
+    return address + i * pieces.distance * byteSize(DType::F32);
+  }
+};
+
 /// A GEMM, with a bias and a relu, of all devices.
 struct GemmSteps::Merged {
   const GemmCommand &command;
-  GemmCommand merged;
   GemmTypes types;
+  GemmCommand merged;
   std::vector<GemmPointers> calls;
+  Factor a, b;
   /// One for every copy of the results, before calls were merged.
   std::vector<int64_t> devices;
   uint64_t firstPacked; ///< The place of its first packed factor.
-  std::shared_ptr<const PreparedGemm> first;
+  std::shared_ptr<const PreparedGemm> first = nullptr;
   /// Adds the second and further terms of a sum; null if there are none, or
   /// `first` adds them up.
-  std::shared_ptr<const PreparedGemm> added;
+  std::shared_ptr<const PreparedGemm> added = nullptr;
 
   size_t numTerms() const { return calls[0].terms.size(); }
   /// The factors of some terms of a call.
@@ -54,39 +83,40 @@ struct GemmSteps::Merged {
   }
 };
 
-MatrixPieces GemmSteps::piecesOf(uint32_t buffer) const {
-  const GatheredFactors::Factor *factor = gathered.find(buffer);
-  return factor ? factor->pieces : MatrixPieces();
-}
-
-/// What the table has for a factor that is, or would be gathered, at `address`.
-void *GemmSteps::place(uint32_t buffer, char *address) const {
-  const GatheredFactors::Factor *factor = gathered.find(buffer);
-  if (!factor)
-    return address;
-  absl::Span<void *const> shards = factor->addresses.at(address);
-  return factor->numPieces == 1 ? shards[0]
-                                : const_cast<void **>(shards.data());
+/// The factor in `buffer`, of `bytes`, or in pieces of `own` bytes that lie as
+/// `joined` says.
+GemmSteps::Factor GemmSteps::factorOf(uint32_t buffer, uint64_t bytes,
+                                      uint64_t own,
+                                      const MatrixPieces &joined) const {
+  Factor factor{buffer, bytes, joined};
+  if (const GatheredFactors::Factor *gather = gathered.find(buffer)) {
+    factor.gathered = gather;
+    factor.pieces = gather->pieces;
+    factor.numPieces = gather->numPieces;
+    factor.bytesOfPiece = gather->bytesOfPiece;
+  } else if (!joined.isWhole()) {
+    factor.numPieces = bytes / own;
+    factor.bytesOfPiece = own;
+  }
+  return factor;
 }
 
 /// Adds the pieces of a factor, if it lies in several, as operands.
-void GemmSteps::addPieces(Step &step, uint32_t buffer,
+void GemmSteps::addPieces(Step &step, const Factor &factor,
                           std::vector<uint32_t> &operands) const {
-  if (!isInPieces(buffer))
+  if (factor.pieces.isWhole())
     return;
-  const GatheredFactors::Factor &factor = *gathered.find(buffer);
   step.pieces += factor.numPieces;
-  operands.insert(operands.end(), factor.numPieces, buffer);
+  operands.insert(operands.end(), factor.numPieces, factor.buffer);
   step.accesses.insert(step.accesses.end(), factor.numPieces,
                        {factor.bytesOfPiece, false});
 }
 
 /// Adds their addresses to the table.
-void GemmSteps::bindPieces(Step &step, uint32_t buffer, char *address) const {
-  if (!isInPieces(buffer))
-    return;
-  absl::Span<void *const> shards = gathered.find(buffer)->addresses.at(address);
-  step.table.insert(step.table.end(), shards.begin(), shards.end());
+void GemmSteps::bindPieces(Step &step, const Factor &factor,
+                           char *address) const {
+  for (int64_t i = 0; !factor.pieces.isWhole() && i < factor.numPieces; ++i)
+    step.table.push_back(factor.piece(address, i));
 }
 
 /// Packs the shared factors of some terms, each once.
@@ -99,14 +129,11 @@ void GemmSteps::addPacking(const Merged &gemms, Terms terms, int64_t round) {
   step.tiles = step.gemm->numPackTasks(round);
   step.hasPacked = true;
   bool isA = gemms.isShared(PreparedGemm::SharedFactor::A);
-  const GemmCommand &merged = gemms.merged;
-  const uint32_t buffer = isA ? gemms.command.a : gemms.command.b;
-  uint64_t bytes = merged.batch * merged.k * (isA ? merged.m : merged.n) *
-                   byteSize(gemms.types.factors);
-  std::vector<uint32_t> numbers(terms.end - terms.begin, buffer);
-  step.accesses.assign(numbers.size(), {isInPieces(buffer) ? 0 : bytes, false});
+  const Factor &factor = isA ? gemms.a : gemms.b;
+  std::vector<uint32_t> numbers(terms.end - terms.begin, factor.buffer);
+  step.accesses.assign(numbers.size(), {factor.bytesInPlace(), false});
   for (size_t term = terms.begin; term < terms.end; ++term)
-    addPieces(step, buffer, numbers);
+    addPieces(step, factor, numbers);
   step.accesses.push_back({step.gemm->packedBytes(), true});
   buffers.setStrides(step, numbers);
   if (!step.strides.empty())
@@ -116,10 +143,10 @@ void GemmSteps::addPacking(const Merged &gemms, Terms terms, int64_t round) {
   for (size_t i = 0; i < factors.size(); ++i) {
     step.calls.push_back({nullptr, step.table.size()});
     uint64_t packed = gemms.firstPacked + i * gemms.packedStride();
-    for (char *factor : factors[i])
-      step.table.push_back(place(buffer, factor));
-    for (char *factor : factors[i])
-      bindPieces(step, buffer, factor);
+    for (char *address : factors[i])
+      step.table.push_back(factor.place(address));
+    for (char *address : factors[i])
+      bindPieces(step, factor, address);
     step.table.push_back(reinterpret_cast<void *>(packed));
   }
   nextPacked = gemms.firstPacked + factors.size() * gemms.packedStride();
@@ -142,14 +169,11 @@ void GemmSteps::addTiles(const Merged &gemms, Terms terms, int64_t round) {
   step.hasBias = command.bias >= 0;
   step.hasPacked = !gemms.isShared(PreparedGemm::SharedFactor::None);
   std::vector<uint32_t> numbers;
-  uint64_t factor = merged.batch * byteSize(gemms.types.factors);
-  for (size_t term = terms.begin; term < terms.end; ++term) {
-    numbers.insert(numbers.end(), {command.a, command.b});
-    for (auto [buffer, elements] : {std::pair(command.a, merged.m * merged.k),
-                                    std::pair(command.b, merged.k * merged.n)})
-      step.accesses.push_back(
-          {isInPieces(buffer) ? 0 : elements * factor, false});
-  }
+  for (size_t term = terms.begin; term < terms.end; ++term)
+    for (const Factor *factor : {&gemms.a, &gemms.b}) {
+      numbers.push_back(factor->buffer);
+      step.accesses.push_back({factor->bytesInPlace(), false});
+    }
   numbers.push_back(command.c);
   uint64_t result = merged.batch * byteSize(gemms.types.result);
   step.accesses.push_back({merged.m * merged.n * result, true});
@@ -159,8 +183,8 @@ void GemmSteps::addTiles(const Merged &gemms, Terms terms, int64_t round) {
         {buffers.program().buffers[command.bias].bytes, false});
   }
   for (size_t term = terms.begin; term < terms.end; ++term)
-    for (uint32_t buffer : {command.a, command.b})
-      addPieces(step, buffer, numbers);
+    for (const Factor *factor : {&gemms.a, &gemms.b})
+      addPieces(step, *factor, numbers);
   buffers.setStrides(step, numbers);
   step.operands = numbers.size();
   std::vector<Factors> shared;
@@ -174,15 +198,14 @@ void GemmSteps::addTiles(const Merged &gemms, Terms terms, int64_t round) {
   for (const GemmPointers &one : gemms.calls) {
     step.calls.push_back({nullptr, step.table.size()});
     for (size_t term = terms.begin; term < terms.end; ++term)
-      step.table.insert(step.table.end(),
-                        {place(command.a, one.terms[term].a),
-                         place(command.b, one.terms[term].b)});
+      step.table.insert(step.table.end(), {gemms.a.place(one.terms[term].a),
+                                           gemms.b.place(one.terms[term].b)});
     step.table.push_back(one.c);
     if (step.hasBias)
       step.table.push_back(one.bias);
     for (size_t term = terms.begin; term < terms.end; ++term) {
-      bindPieces(step, command.a, one.terms[term].a);
-      bindPieces(step, command.b, one.terms[term].b);
+      bindPieces(step, gemms.a, one.terms[term].a);
+      bindPieces(step, gemms.b, one.terms[term].b);
     }
     if (step.hasPacked) {
       Factors own = Merged::factorsOf(
@@ -196,15 +219,26 @@ void GemmSteps::addTiles(const Merged &gemms, Terms terms, int64_t round) {
 
 /// The GEMM itself, with a bias and a relu, for all devices.
 void GemmSteps::addMerged(uint32_t command, const GemmCommand &gemm) {
-  Merged gemms{gemm,    gemm,   buffers.program().typesOf(gemm),
-               {},      {},     nextPacked,
-               nullptr, nullptr};
-  gemms.devices = buffers.devices().layout.devicesFor(
-      buffers.number,
-      operandsOf(buffers.program(), buffers.program().commands[command]));
-  gemms.calls = bindGemms(buffers, command, gemms.merged);
+  const GemmTypes types = buffers.program().typesOf(gemm);
+  MergedGemms bound = bindGemms(
+      buffers, command, {!gathered.find(gemm.a), !gathered.find(gemm.b)});
+  const GemmCommand &merged = bound.command;
+  const uint64_t width = gemm.batch * byteSize(types.factors);
+  Merged gemms{
+      gemm,
+      types,
+      merged,
+      std::move(bound.calls),
+      factorOf(gemm.a, merged.m * merged.k * width, gemm.m * gemm.k * width,
+               bound.pieces.a),
+      factorOf(gemm.b, merged.k * merged.n * width, gemm.k * gemm.n * width,
+               bound.pieces.b),
+      buffers.devices().layout.devicesFor(
+          buffers.number,
+          operandsOf(buffers.program(), buffers.program().commands[command])),
+      nextPacked};
   const bool inOrder = buffers.devices().layout.addsInOrder();
-  const GemmPieces pieces{piecesOf(gemm.a), piecesOf(gemm.b),
+  const GemmPieces pieces{gemms.a.pieces, gemms.b.pieces,
                           scattered.columnsOfBlocks(gemm.c)};
 
   const Terms all{0, gemms.numTerms()}, one{0, inOrder ? all.end : 1};

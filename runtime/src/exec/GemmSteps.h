@@ -31,6 +31,7 @@ public:
   void beginRound() { nextPacked = 0; }
 
 private:
+  struct Factor;
   struct Merged;
   /// Terms [begin, end) of a sum, and one factor of each.
   struct Terms {
@@ -42,12 +43,11 @@ private:
   void addPacking(const Merged &gemms, Terms terms, int64_t round);
   void addTiles(const Merged &gemms, Terms terms, int64_t round);
   void addColumnSums(const GemmCommand &gemm);
-  MatrixPieces piecesOf(uint32_t buffer) const;
-  bool isInPieces(uint32_t buffer) const { return !piecesOf(buffer).isWhole(); }
-  void addPieces(Step &step, uint32_t buffer,
+  Factor factorOf(uint32_t buffer, uint64_t bytes, uint64_t own,
+                  const MatrixPieces &joined) const;
+  void addPieces(Step &step, const Factor &factor,
                  std::vector<uint32_t> &operands) const;
-  void *place(uint32_t buffer, char *address) const;
-  void bindPieces(Step &step, uint32_t buffer, char *address) const;
+  void bindPieces(Step &step, const Factor &factor, char *address) const;
 
   const ProgramBuffers &buffers;
   const GatheredFactors &gathered;

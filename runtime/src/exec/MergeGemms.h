@@ -20,18 +20,32 @@ struct GemmPointers {
   char *c;
 };
 
+/// GEMMs of one shape.
+struct MergedGemms {
+  GemmCommand command; ///< With the sides that they have by now.
+  GemmPieces pieces;   ///< How their factors lie.
+  std::vector<GemmPointers> calls;
+};
+
+/// Which factors may become pieces of one that are apart: not those that lie in
+/// other pieces. Terms of a sum join both.
+struct MayBeApart {
+  bool a = true, b = true;
+};
+
 /// Merges small GEMMs into large ones where operands are contiguous in memory.
 /// Terms of a sum whose rows of a (transposed) and b follow one another become
 /// one GEMM with a longer k, unless they have to be added `inOrder`. GEMMs with
 /// the same b whose rows of a and c follow one another become one with a larger
-/// m. Changes `gemm` accordingly.
-void mergeGemms(GemmCommand &gemm, GemmTypes types, bool inOrder,
-                std::vector<GemmPointers> &gemms);
+/// m. Rows of factors of f32 may also be at equal distances, as those of a
+/// microbatch are, where they `may` be apart: then they are pieces.
+void mergeGemms(GemmTypes types, bool inOrder, MergedGemms &gemms,
+                MayBeApart may = {});
 
 /// The GEMMs of command `command` for all devices that compute copies of its
-/// results, merged; `gemm`, its own, changes accordingly.
-std::vector<GemmPointers> bindGemms(const ProgramBuffers &buffers,
-                                    uint32_t command, GemmCommand &gemm);
+/// results, merged.
+MergedGemms bindGemms(const ProgramBuffers &buffers, uint32_t command,
+                      MayBeApart may = {});
 
 } // namespace shardc::rt
 

@@ -39,9 +39,8 @@ bool ScatteredSums::storeInBlocks(const ProgramBuffers &buffers, uint32_t sum,
     auto *gemm = std::get_if<GemmCommand>(&program.commands[i].operation);
     if (!gemm || layout.aliasSetOf(buffers.number, gemm->c) != set)
       continue;
-    GemmCommand merged = *gemm;
-    bindGemms(buffers, i, merged);
-    if (gemm->n != columns || gemm->k == 0 || merged.m != gemm->m ||
+    if (gemm->n != columns || gemm->k == 0 ||
+        bindGemms(buffers, i).command.m != gemm->m ||
         program.typesOf(*gemm).factors != DType::F32)
       return false;
     names.push_back(gemm->c);

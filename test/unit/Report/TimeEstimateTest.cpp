@@ -502,13 +502,13 @@ func.func @f(%x: tensor<8xf32> {shardc.offset = 0 : i64}) -> tensor<4x8xf32> {
                    2 * ((32 + 128) * seconds + (32 + 32) / 100.0));
 }
 
-TEST_F(SharedTimeTest, GemmsOfMicrobatchesAreNotMerged) {
+TEST_F(SharedTimeTest, GemmsOfMicrobatchesAreMergedInF32) {
   machine.computer->memory = {{1, 10}};
-  auto getFactorSeconds = [&] {
+  auto getFactorSeconds = [&](const std::string &type) {
     double seconds[2];
     for (double perByte : {0.0, 1.0}) {
       machine.computer->factors = {{1, perByte > 0 ? 1 / perByte : 1e30}};
-      seconds[perByte > 0] = estimate(R"(
+      std::string text = R"(
 func.func @f(%x: tensor<8x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"data"}, {}]>},
              %w: tensor<8x12xf32>) -> tensor<4x12xf32> {
   %0 = shardc.accumulate 2 of (%x) : (tensor<8x8xf32>) -> tensor<4x12xf32> {
@@ -522,16 +522,21 @@ func.func @f(%x: tensor<8x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"d
     shardc.yield %2 : tensor<4x12xf32>
   }
   return %0 : tensor<4x12xf32>
-})")
-                                 .memorySeconds;
+})";
+      for (size_t at = text.find("f32"); at != std::string::npos;
+           at = text.find("f32", at + type.size()))
+        text.replace(at, 3, type);
+      seconds[perByte > 0] = estimate(text).memorySeconds;
     }
     return seconds[1] - seconds[0];
   };
-  // Each of four devices reads the factor in both runs.
-  EXPECT_NEAR(getFactorSeconds(), 2 * 4 * 8 * 12 * 4, 1e-9);
+  // One GEMM of all devices reads the factor in both runs.
+  EXPECT_NEAR(getFactorSeconds("f32"), 2 * 8 * 12 * 4, 1e-9);
+  // Each of four devices does.
+  EXPECT_NEAR(getFactorSeconds("bf16"), 2 * 4 * 8 * 12 * 2, 1e-9);
   // The nearest cache holds it for the other three.
   machine.computer->memory = {{512, 10}};
-  EXPECT_NEAR(getFactorSeconds(), 2 * 8 * 12 * 4, 1e-9);
+  EXPECT_NEAR(getFactorSeconds("bf16"), 2 * 8 * 12 * 2, 1e-9);
 }
 
 TEST_F(SharedTimeTest, CoordinatesMakeCopiesDiffer) {

@@ -26,6 +26,8 @@ struct MatrixPieces {
   int64_t extent = 0;
   bool areRows = false;
   int64_t rowStride = 0; ///< From a row of a piece to the next, in elements.
+  /// From a piece to the next, in elements; 0: they are anywhere.
+  int64_t distance = 0;
 
   bool isWhole() const { return extent == 0; }
 };
@@ -43,7 +45,7 @@ struct GemmPieces {
 };
 
 /// The addresses of a GEMM's operands. That of a factor in pieces is the
-/// address of a list of theirs.
+/// address of the first one, or, if they are anywhere, of a list of theirs.
 struct GemmOperands {
   const void *a, *b;
   const void *bias; ///< Null if there is none.

@@ -28,7 +28,8 @@ struct Factor {
 };
 
 /// A factor in one piece, or in several of equal strides: blocks of its
-/// elements or of its terms, each of `extent` but for the last.
+/// elements or of its terms, each of `extent` but for the last. They are in
+/// a list, or begin at the same distance of each other.
 class PiecedFactor {
 public:
   explicit PiecedFactor(const Factor &whole) : whole(whole) {}
@@ -36,6 +37,9 @@ public:
                int64_t stride, int64_t termStride)
       : whole{nullptr, stride, termStride}, pieces(pieces), extent(extent),
         areTerms(areTerms) {}
+  PiecedFactor(const Factor &first, int64_t distance, int64_t extent,
+               bool areTerms)
+      : whole(first), distance(distance), extent(extent), areTerms(areTerms) {}
 
   int64_t stride() const { return whole.stride; }
   bool isWhole() const { return extent == 0; }
@@ -56,7 +60,8 @@ public:
     i += firstElement, term += firstTerm;
     int64_t &place = areTerms ? term : i, piece = place / extent;
     place -= piece * extent;
-    return Factor{pieces[piece], whole.stride, whole.termStride}.at(i, term);
+    const float *data = pieces ? pieces[piece] : whole.data + piece * distance;
+    return Factor{data, whole.stride, whole.termStride}.at(i, term);
   }
   /// How many of `count` elements or terms, which pieces are blocks of, from
   /// number `begin` on are in the piece of the first.
@@ -71,8 +76,9 @@ public:
   }
 
 private:
-  Factor whole; ///< If it is not in one piece, its strides.
+  Factor whole; ///< If it is not in one piece, the first one, or its strides.
   const float *const *pieces = nullptr;
+  int64_t distance = 0;
   int64_t extent = 0;
   bool areTerms = false;
   int64_t firstElement = 0, firstTerm = 0;

@@ -190,10 +190,14 @@ static PiecedFactor factorOf(const void *data, int64_t columns,
   const int64_t row = pieces.isWhole() ? columns : pieces.rowStride;
   const int64_t stride = elementsAreRows ? row : 1;
   const int64_t termStride = elementsAreRows ? 1 : row;
+  const Factor first{static_cast<const float *>(data), stride, termStride};
   if (pieces.isWhole())
-    return PiecedFactor({static_cast<const float *>(data), stride, termStride});
-  return {static_cast<const float *const *>(data), pieces.extent,
-          pieces.areRows != elementsAreRows, stride, termStride};
+    return PiecedFactor(first);
+  const bool areTerms = pieces.areRows != elementsAreRows;
+  if (pieces.distance > 0)
+    return {first, pieces.distance, pieces.extent, areTerms};
+  return {static_cast<const float *const *>(data), pieces.extent, areTerms,
+          stride, termStride};
 }
 
 PiecedFactor PackedGemm::factorA(const void *a, int64_t round) const {

@@ -16,9 +16,9 @@
 // products of each is complete before it is added to those of others: in
 // registers and the first-level cache, a tile of the micro-kernel at a time.
 //
-// A factor may lie in pieces, the shards of a matrix that need not be gathered:
-// packing reads them where they are. What kernels read in place is in one
-// piece.
+// A factor may lie in pieces, the shards of a matrix that need not be gathered
+// or rows of several devices: packing reads them where they are. What kernels
+// read in place is in one piece.
 //
 //===----------------------------------------------------------------------===//
 
