@@ -5,6 +5,7 @@
 #include "ReuseDistances.h"
 
 #include "shardc/Analysis/CollectiveBytes.h"
+#include "shardc/Analysis/DeviceSums.h"
 #include "shardc/Analysis/KernelNest.h"
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/MemoryPlan.h"
@@ -289,6 +290,12 @@ private:
   /// The axes over which the results of a GEMM are added up in the GEMM: of
   /// what it adds to one reduction alone reads the total.
   AxisSet getSummedAxes(Operation *op) const {
+    if (auto kernel = dyn_cast<KernelOp>(op)) {
+      Operation *sum = getSummedDevices(kernel) > 1
+                           ? getSumOverDevices(kernel.getResult(0))
+                           : nullptr;
+      return sum ? getSet(getMovedAxes(sum)) : 0;
+    }
     auto gemm = dyn_cast<GemmOp>(op);
     if (!gemm || !canAdd(gemm) || !beginsAtZero(gemm))
       return 0;
@@ -555,7 +562,7 @@ private:
     for (auto [i, size] : llvm::enumerate(shape))
       (static_cast<int64_t>(i) < dim ? rows : bytes) *= size;
     GemmOp gemm = sums.lookup(sum);
-    if (rows > 1 && (bytes % columnsOfPanels != 0 ||
+    if (rows > 1 && (!gemm || bytes % columnsOfPanels != 0 ||
                      !getElementTypeOrSelf(gemm.getLhs().getType()).isF32()))
       return false;
     bytes *= rows * getElementBytes(shard.getElementType());

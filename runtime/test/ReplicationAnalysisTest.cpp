@@ -505,6 +505,117 @@ TEST(MergeGemmsTest, RowsOfMicrobatchesAreOneGemm) {
   }
 }
 
+/// Adds to the step a launch of "test_triple" on x, and the all-reduce of its
+/// results, over the axes `axes`, as the result "sum". Another kernel adds up
+/// those of `devices` devices.
+std::function<void(fb::PlanT &)> withSummedLaunch(int devices,
+                                                  std::vector<uint16_t> axes) {
+  return [=](fb::PlanT &plan) {
+    fb::ProgramT &program = *plan.programs[0];
+    const std::vector<int64_t> shape = program.buffers[X]->shape;
+    const uint32_t out = test::addOwnBuffer(plan, fb::DType::F32, shape),
+                   sum = test::addOwnBuffer(plan, fb::DType::F32, shape);
+    auto add = [&](auto table) {
+      auto command = std::make_unique<fb::CommandT>();
+      command->operation.Set(std::move(table));
+      program.commands.push_back(std::move(command));
+    };
+    fb::LaunchT launch;
+    launch.kernel = plan.kernels.size();
+    launch.sum_kernel = launch.kernel + 1;
+    launch.sum_devices = devices;
+    plan.kernels.insert(
+        plan.kernels.end(),
+        {"test_triple", "test_triple_sum_" + std::to_string(devices)});
+    launch.buffers = {X, out};
+    launch.extent = shape[0];
+    launch.writes = 1;
+    auto part = std::make_unique<fb::LaunchPartT>();
+    part->extent = shape[0];
+    part->buffers = {0, 1};
+    part->bytes_per_iteration = {4, 4};
+    launch.parts.push_back(std::move(part));
+    add(std::move(launch));
+    fb::CollectiveStartT start;
+    start.kind = fb::CollectiveKind::AllReduce;
+    start.axes = axes;
+    auto item = std::make_unique<fb::CollectiveItemT>();
+    item->in = out;
+    item->out = sum;
+    start.items.push_back(std::move(item));
+    fb::CollectiveWaitT wait;
+    wait.start = program.commands.size();
+    add(std::move(start));
+    add(wait);
+    auto result = std::make_unique<fb::ResultT>();
+    result->name = "sum";
+    result->buffer = sum;
+    result->shape = shape;
+    result->sharding = std::make_unique<fb::ShardingT>();
+    result->sharding->dims.push_back(std::make_unique<fb::DimShardingT>());
+    program.results.push_back(std::move(result));
+  };
+}
+
+class SummedLaunchTest : public testing::TestWithParam<std::tuple<int, int>> {};
+
+TEST_P(SummedLaunchTest, HasTheBitsOfTheReduction) {
+  auto [devices, threads] = GetParam();
+  auto plan = parse(makePlan(devices, withSummedLaunch(devices, {0})));
+  HostArray x(DType::F32, {12});
+  for (int i = 0; i < 12; ++i)
+    x.values<float>()[i] = std::sin(float(i)) * float(1 << i);
+  auto context = Context::create({threads});
+  ASSERT_TRUE(context.ok());
+  auto run = [&](bool share) {
+    ExecutorOptions options;
+    options.shareReplicas = share;
+    auto executor = Executor::create(**context, plan, options);
+    EXPECT_TRUE(executor.ok()) << executor.status();
+    EXPECT_TRUE((*executor)->initializeParameters().ok());
+    auto result = (*executor)->step({{"x", x.view()}});
+    EXPECT_TRUE(result.ok()) << result.status();
+    return *result;
+  };
+  RunResult shared = run(true), apart = run(false);
+  EXPECT_EQ(0, std::memcmp(shared.find("sum")->values<float>().data(),
+                           apart.find("sum")->values<float>().data(),
+                           12 / devices * sizeof(float)));
+  EXPECT_EQ(shared.wireBytes, apart.wireBytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(Meshes, SummedLaunchTest,
+                         testing::Combine(testing::Values(2, 3, 4, 6),
+                                          testing::Values(1, 2, 3)));
+
+TEST(SummedLaunchTest, NeedsAllDevicesOfItsGroups) {
+  // The number of commands of which a process adds up results.
+  auto count = [](const Plan &plan, int processes, bool share = true) {
+    LayoutOptions options;
+    options.processes = processes;
+    options.share = share;
+    auto layouts = ArenaLayout::create(plan.spec(), options);
+    EXPECT_TRUE(layouts.ok()) << layouts.status();
+    int found = 0;
+    for (size_t i = 0; i < plan.spec().programs[0].commands.size(); ++i)
+      found += layouts->front().addsUp(0, i);
+    return found;
+  };
+  auto plan = parse(makePlan(4, withSummedLaunch(4, {0})));
+  EXPECT_EQ(count(*plan, 1), 1);
+  EXPECT_EQ(count(*plan, 1, /*share=*/false), 0);
+  EXPECT_EQ(count(*plan, 2), 0);
+  // It adds up fewer than the reduction.
+  EXPECT_EQ(count(*parse(makePlan(4, withSummedLaunch(2, {0}))), 1), 0);
+  // Something else reads the results.
+  auto read = [](fb::PlanT &edited) {
+    withSummedLaunch(4, {0})(edited);
+    auto &results = edited.programs[0]->results;
+    results.back()->buffer -= 1;
+  };
+  EXPECT_EQ(count(*parse(makePlan(4, read)), 1), 0);
+}
+
 /// The compiler has several buffers for one accumulator: that of a GEMM in a
 /// loop, and those that are cleared before the loop and read after it.
 TEST(AliasSetsTest, AnAccumulatorIsOneSet) {

@@ -12,6 +12,41 @@ void test_scale(void *const *buffers, const int64_t *context, int64_t begin,
     out[i] = in[i] * 2.0f + (float)context[0] + 100.0f * (float)context[2];
 }
 
+/* out[i] = in[i] * 3. */
+void test_triple(void *const *buffers, const int64_t *context, int64_t begin,
+                 int64_t end) {
+  const float *in = buffers[0];
+  float *out = buffers[1];
+  (void)context;
+  for (int64_t i = begin; i < end; ++i)
+    out[i] = in[i] * 3.0f;
+}
+
+/* Element i of test_triple's results for some devices, added up in the order of
+   the tree (base/ReductionTree.h). */
+static float add_up(void *const *buffers, int64_t devices, int64_t i) {
+  int64_t left = 1;
+  if (devices == 1)
+    return ((const float *)buffers[0])[i] * 3.0f;
+  while (2 * left < devices)
+    left *= 2;
+  return add_up(buffers, left, i) + add_up(buffers + left, devices - left, i);
+}
+
+/* For each element the results of so many devices, added up. */
+#define TEST_TRIPLE_SUM(devices)                                               \
+  void test_triple_sum_##devices(void *const *buffers, const int64_t *context, \
+                                 int64_t begin, int64_t end) {                 \
+    float *out = buffers[devices];                                             \
+    (void)context;                                                             \
+    for (int64_t i = begin; i < end; ++i)                                      \
+      out[i] = add_up(buffers, devices, i);                                    \
+  }
+TEST_TRIPLE_SUM(2)
+TEST_TRIPLE_SUM(3)
+TEST_TRIPLE_SUM(4)
+TEST_TRIPLE_SUM(6)
+
 /* As test_scale, after in[begin] times a million rounds of nothing. */
 void test_slow(void *const *buffers, const int64_t *context, int64_t begin,
                int64_t end) {

@@ -47,8 +47,7 @@ IndexList dropUnitDims(Value tensor, ArrayRef<Index> index) {
 
 void BufferAccess::bindData(Value tensor, DenseElementsAttr elements) {
   Operation *module = loops.entry->getParentOp()->getParentOp();
-  Value &pointer = pointers[tensor];
-  if (pointer)
+  if (pointers.contains(tensor))
     return;
   Type memoryType = getMemoryType(elements.getElementType());
   DenseElementsAttr data = elements;
@@ -78,7 +77,7 @@ void BufferAccess::bindData(Value tensor, DenseElementsAttr elements) {
           RankedTensorType::get({elements.getNumElements()}, memoryType)),
       /*alignment=*/16, pointerType.getAddressSpace());
   builder.setInsertionPointToStart(loops.entry);
-  pointer = builder.create<LLVM::AddressOfOp>(loc, global);
+  bind(tensor, builder.create<LLVM::AddressOfOp>(loc, global));
 }
 
 /// A number that divides the i64 `value`, at most 16.
@@ -112,8 +111,8 @@ Value BufferAccess::loadLinear(Value tensor, Value linear, int64_t stride,
   Type element = getElementTypeOrSelf(tensor.getType());
   Type memoryType = getMemoryType(element);
   unsigned alignment = memoryType.getIntOrFloatBitWidth() / 8;
-  Value pointer = pointers.lookup(tensor);
-  assert(pointer && "tensor without a buffer");
+  assert(pointers.contains(tensor) && "tensor without a buffer");
+  Value pointer = pointers.find(tensor)->second[device];
   Value value;
   auto vectorType = VectorType::get({math.numLanes}, memoryType);
   if (lanes == 0 || stride == 0) {

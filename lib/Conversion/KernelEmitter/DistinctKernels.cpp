@@ -98,6 +98,10 @@ FailureOr<MeshOp> prepareKernelModule(ModuleOp module) {
     return WalkResult::advance();
   };
   WalkResult result = module.walk([&](KernelOp kernel) {
+    for (StringRef name :
+         {symbolAttrName, sumSymbolAttrName, sumDevicesAttrName, extentAttrName,
+          threadsAttrName, partsAttrName})
+      kernel->removeAttr(name);
     if (checkElements(kernel, kernel.getOperandTypes()).wasInterrupted())
       return WalkResult::interrupt();
     return kernel.getBody().walk([&](Operation *op) {

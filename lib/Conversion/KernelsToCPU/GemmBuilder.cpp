@@ -132,15 +132,34 @@ static int64_t getRowOfPair(int64_t place, int64_t pairs) {
   return pairs == 1 ? place : rows[place];
 }
 
-Value GemmBuilder::packPanel(const Index &batch, const Index &column,
-                             int64_t columns) {
+Value GemmBuilder::packPanels(const Index &batch, const Index &column,
+                              int64_t columns) {
   const GemmView &gemm = plan.gemm;
-  DotGeneralOp dot = nest.dot;
-  int64_t width = gemm.n > numLanes ? 2 * numLanes : numLanes;
-  if (gemm.k * width * getPackedType().getIntOrFloatBitWidth() / 8 >
+  const int64_t elements = gemm.k * getPanelWidth();
+  if (plan.devices * elements * getPackedType().getIntOrFloatBitWidth() / 8 >
       maxScratchBytes * (numLanes / baseLanes))
     return nullptr;
-  Value packed = getScratch(gemm.k * width);
+  Value panels = getScratch(plan.devices * elements);
+  for (int64_t device = 0; device < plan.devices; ++device) {
+    memory.setDevice(device);
+    packInto(getPanel(panels, device), batch, column, columns);
+  }
+  return panels;
+}
+
+Value GemmBuilder::getPanel(Value panels, int64_t device) {
+  if (!panels || device == 0)
+    return panels;
+  return buildAddress(
+      builder, loc, panels, getPackedType(),
+      loops.constantI64(device * plan.gemm.k * getPanelWidth()));
+}
+
+void GemmBuilder::packInto(Value packed, const Index &batch,
+                           const Index &column, int64_t columns) {
+  const GemmView &gemm = plan.gemm;
+  DotGeneralOp dot = nest.dot;
+  const int64_t width = getPanelWidth();
   Value operand =
       getFactorInMemory(plan.isSwapped ? dot.getLhs() : dot.getRhs());
   auto load = [&](const Index &k, const Index &place, int64_t stride,
@@ -187,7 +206,6 @@ Value GemmBuilder::packPanel(const Index &batch, const Index &column,
   };
   packRest(squares * numLanes, 0, whole);
   packRest(0, whole, columns);
-  return packed;
 }
 
 void GemmBuilder::buildTiles(UnitRange range) {
@@ -200,7 +218,7 @@ void GemmBuilder::buildTiles(UnitRange range) {
 }
 
 void GemmBuilder::buildColumns(UnitRange range) {
-  int64_t width = plan.gemm.n > numLanes ? 2 * numLanes : numLanes;
+  const int64_t width = getPanelWidth();
   forEachUnit(range, [&](Index unit) {
     buildBlock(unit, plan.gemm.n, [&](const Index &start, int64_t columns) {
       for (int64_t offset = 0; offset < columns; offset += width)
@@ -212,7 +230,7 @@ void GemmBuilder::buildColumns(UnitRange range) {
 
 void GemmBuilder::buildRows(const Index &batch, UnitRange range) {
   int64_t n = plan.gemm.n;
-  int64_t width = n > numLanes ? 2 * numLanes : numLanes;
+  const int64_t width = getPanelWidth();
   int64_t panels = n / width, rest = n % width;
   if (panels > 0)
     loops.buildCountedLoop(panels, {}, [&](Index panel, ValueRange) {
@@ -248,7 +266,7 @@ void GemmBuilder::buildPanel(const Index &batch, const Index &column,
   const bool isPadded = plan.hasPairs && gemm.n % 2 != 0;
   if (gemm.n > 1 &&
       (gemm.rhs.free != 1 || isPadded || meetInFewSets(gemm, elementBytes)))
-    packed = packPanel(batch, column, columns);
+    packed = packPanels(batch, column, columns);
   if (plan.hasPairs)
     buildRowsOfPairs(batch, range, packed);
   else
@@ -359,6 +377,21 @@ SmallVector<Value> GemmBuilder::joinPairs(ArrayRef<Value> sums, int64_t rows) {
   return joined;
 }
 
+SmallVector<Value> GemmBuilder::addUpDevices(ComputeOnDevice compute,
+                                             int64_t first, int64_t devices) {
+  if (devices == 1) {
+    memory.setDevice(first);
+    return compute(first);
+  }
+  const int64_t left = llvm::bit_ceil(uint64_t(devices)) / 2;
+  SmallVector<Value> sums = addUpDevices(compute, first, left);
+  SmallVector<Value> others =
+      addUpDevices(compute, first + left, devices - left);
+  for (auto [sum, other] : llvm::zip_equal(sums, others))
+    sum = math.add(sum, other);
+  return sums;
+}
+
 void GemmBuilder::buildPairs(const Index &batch, const Index &row, int64_t rows,
                              Value packed) {
   const GemmView &gemm = plan.gemm;
@@ -389,11 +422,12 @@ void GemmBuilder::buildPairs(const Index &batch, const Index &row, int64_t rows,
                                              load(place + 2, -terms), halves);
   };
   // A pair of columns, for each of the rows.
+  Value panel;
   auto loadPair = [&](const Index &k, int64_t column) -> Value {
     Value vector;
-    if (packed) {
+    if (panel) {
       vector = loadPacked(
-          packed, loops.addIndex(loops.mulIndex(k, numLanes), column), 2);
+          panel, loops.addIndex(loops.mulIndex(k, numLanes), column), 2);
     } else {
       vector = memory.loadLinear(rhs,
                                  getLinear({{batch, gemm.rhs.batch},
@@ -431,16 +465,20 @@ void GemmBuilder::buildPairs(const Index &batch, const Index &row, int64_t rows,
       }
     }
   };
-  SmallVector<Value> sums(rows / rowsOfPairs * pairs,
-                          math.splat(math.constant(type, 0.0)));
-  sums = loops.buildCountedLoop(
-      gemm.k / terms, sums, [&](Index step, ValueRange carried) {
-        SmallVector<Value> next(carried);
-        addTerms(loops.mulIndex(step, terms), 0, next);
-        return next;
-      });
-  if (int64_t rest = gemm.k % terms)
-    addTerms(loops.constantIndex(gemm.k - terms), terms - rest, sums);
+  SmallVector<Value> sums = addUpDevices([&](int64_t device) {
+    panel = getPanel(packed, device);
+    SmallVector<Value> sums(rows / rowsOfPairs * pairs,
+                            math.splat(math.constant(type, 0.0)));
+    sums = loops.buildCountedLoop(
+        gemm.k / terms, sums, [&](Index step, ValueRange carried) {
+          SmallVector<Value> next(carried);
+          addTerms(loops.mulIndex(step, terms), 0, next);
+          return next;
+        });
+    if (int64_t rest = gemm.k % terms)
+      addTerms(loops.constantIndex(gemm.k - terms), terms - rest, sums);
+    return sums;
+  });
 
   for (auto [number, vector] : llvm::enumerate(joinPairs(sums, rows))) {
     const int64_t start = number * numLanes;
@@ -468,7 +506,7 @@ void GemmBuilder::buildTile(const Index &batch, const Index &row, int64_t rows,
   Value rhs = getFactorInMemory(plan.isSwapped ? dot.getLhs() : dot.getRhs());
   Type type = getComputeType(dot.getResult());
   int64_t vectors = (columns + numLanes - 1) / numLanes;
-  int64_t width = gemm.n > numLanes ? 2 * numLanes : numLanes;
+  const int64_t width = getPanelWidth();
   auto getLanes = [&](int64_t vector) {
     return std::min(numLanes, columns - vector * numLanes);
   };
@@ -477,12 +515,13 @@ void GemmBuilder::buildTile(const Index &batch, const Index &row, int64_t rows,
   SmallVector<Index> tileRows;
   for (int64_t r = 0; r < rows; ++r)
     tileRows.push_back(loops.addIndex(row, r));
+  Value panel;
   auto accumulate = [&](Index k, MutableArrayRef<Value> accs) {
     SmallVector<Value> columnsOfRhs;
     for (int64_t v = 0; v < vectors; ++v) {
-      if (packed) {
+      if (panel) {
         Index place = loops.addIndex(loops.mulIndex(k, width), v * numLanes);
-        columnsOfRhs.push_back(loadPacked(packed, place, numLanes));
+        columnsOfRhs.push_back(loadPacked(panel, place, numLanes));
         continue;
       }
       Index place = loops.addIndex(column, v * numLanes);
@@ -504,9 +543,12 @@ void GemmBuilder::buildTile(const Index &batch, const Index &row, int64_t rows,
     }
   };
   Value zero = math.splat(math.constant(type, 0.0));
-  SmallVector<Value> accs = buildChains(
-      gemm.k, chains, SmallVector<Value>(tile, zero), accumulate,
-      [&](size_t, Value left, Value right) { return math.add(left, right); });
+  SmallVector<Value> accs = addUpDevices([&](int64_t device) {
+    panel = getPanel(packed, device);
+    return buildChains(
+        gemm.k, chains, SmallVector<Value>(tile, zero), accumulate,
+        [&](size_t, Value left, Value right) { return math.add(left, right); });
+  });
 
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t v = 0; v < vectors; ++v) {
@@ -541,26 +583,29 @@ void GemmBuilder::buildInnerProducts(UnitRange range) {
   forEachUnit(range, [&](Index unit) {
     IndexList places = loops.delinearize(unit, {gemm.batch, gemm.n});
     Value zero = math.splat(math.constant(type, 0.0));
-    Value sum = buildVectors(
-        gemm.k, 4, zero,
-        [&](Index k, MutableArrayRef<Value> accs) {
-          Value left = memory.loadLinear(
-              lhs, getLinear({{places[0], gemm.lhs.batch}, {k, 1}}), 1,
-              k.lanes);
-          Value right =
-              memory.loadLinear(rhs,
-                                getLinear({{places[0], gemm.rhs.batch},
-                                           {places[1], gemm.rhs.free},
-                                           {k, 1}}),
-                                1, k.lanes);
-          accs[0] = math.fma(left, right, accs[0]);
-        },
-        [&](size_t, Value left, Value right) {
-          return math.add(left, right);
-        })[0];
-    sum = math.combineLanes(ReductionKind::Sum, sum);
+    SmallVector<Value> sum = addUpDevices([&](int64_t) {
+      SmallVector<Value> lanes = buildVectors(
+          gemm.k, 4, zero,
+          [&](Index k, MutableArrayRef<Value> accs) {
+            Value left = memory.loadLinear(
+                lhs, getLinear({{places[0], gemm.lhs.batch}, {k, 1}}), 1,
+                k.lanes);
+            Value right =
+                memory.loadLinear(rhs,
+                                  getLinear({{places[0], gemm.rhs.batch},
+                                             {places[1], gemm.rhs.free},
+                                             {k, 1}}),
+                                  1, k.lanes);
+            accs[0] = math.fma(left, right, accs[0]);
+          },
+          [&](size_t, Value left, Value right) {
+            return math.add(left, right);
+          });
+      lanes[0] = math.combineLanes(ReductionKind::Sum, lanes[0]);
+      return lanes;
+    });
     IndexList index = getIndex(places[0], Index(), places[1]);
-    emitter.preset(dot.getResult(), index, sum);
+    emitter.preset(dot.getResult(), index, sum[0]);
     storeFull(index);
   });
 }

@@ -31,6 +31,10 @@ public:
   void build(UnitRange range);
 
 private:
+  /// Lanes of a panel of columns: one vector or two.
+  int64_t getPanelWidth() const {
+    return plan.gemm.n > numLanes ? 2 * numLanes : numLanes;
+  }
   /// One unit for each batch, each group of rows, or each block of columns.
   void buildTiles(UnitRange range);
   void buildRows(const Index &batch, UnitRange range);
@@ -59,10 +63,23 @@ private:
                                            int64_t rows);
   /// With lanes over the contraction.
   void buildInnerProducts(UnitRange range);
-  /// Copies a panel of columns of the second factor to the stack, as vectors of
-  /// columns for each k. Null if it is too large.
-  mlir::Value packPanel(const Index &batch, const Index &column,
-                        int64_t columns);
+  /// The values that `compute` builds for each device, added up in the order of
+  /// a tree: that of a sum over devices, runtime/src/base/ReductionTree.h.
+  using ComputeOnDevice =
+      llvm::function_ref<llvm::SmallVector<mlir::Value>(int64_t device)>;
+  llvm::SmallVector<mlir::Value> addUpDevices(ComputeOnDevice compute) {
+    return addUpDevices(compute, 0, plan.devices);
+  }
+  llvm::SmallVector<mlir::Value> addUpDevices(ComputeOnDevice compute,
+                                              int64_t first, int64_t devices);
+  /// Copies a panel of columns of each device's second factor to the stack, as
+  /// vectors of columns for each k. Null if they are too large.
+  mlir::Value packPanels(const Index &batch, const Index &column,
+                         int64_t columns);
+  void packInto(mlir::Value packed, const Index &batch, const Index &column,
+                int64_t columns);
+  /// That of a device, null if nothing is packed.
+  mlir::Value getPanel(mlir::Value panels, int64_t device);
   mlir::Value getScratch(int64_t elements);
   /// The type of elements of a panel: a bool takes a byte.
   mlir::Type getPackedType() const;

@@ -4,6 +4,8 @@
 #include "IterationBytes.h"
 #include "NestBuilder.h"
 
+#include "shardc/Analysis/DeviceSums.h"
+
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SetVector.h"
@@ -53,7 +55,8 @@ static SmallVector<int64_t> getTouchedBuffers(KernelOp kernel,
 
 SmallVector<KernelPart> buildKernelFunction(KernelOp kernel, MeshOp mesh,
                                             ModuleOp functions, StringRef name,
-                                            int64_t mostLanes) {
+                                            int64_t mostLanes,
+                                            int64_t devices) {
   Location loc = kernel.getLoc();
   auto builder = OpBuilder::atBlockEnd(functions.getBody());
   LLVM::LLVMFuncOp function = createKernelFunction(builder, loc, name);
@@ -75,8 +78,9 @@ SmallVector<KernelPart> buildKernelFunction(KernelOp kernel, MeshOp mesh,
     return builder.create<LLVM::LoadOp>(loc, pointer, address, 8);
   };
   int64_t position = 0;
-  for (BlockArgument argument : body.getArguments())
-    emitter.memory.bind(argument, loadPointer(position++));
+  for (int64_t device = 0; device < devices; ++device)
+    for (BlockArgument argument : body.getArguments())
+      emitter.memory.bind(argument, loadPointer(position++));
   ResultBuffers buffers;
   for (Value result : yield->getOperands())
     buffers[result].push_back(loadPointer(position++));
@@ -86,8 +90,9 @@ SmallVector<KernelPart> buildKernelFunction(KernelOp kernel, MeshOp mesh,
   int64_t extent = 0;
   for (KernelNest &nest : getKernelNests(kernel)) {
     SmallVector<int64_t> touched = getTouchedBuffers(kernel, nest);
-    const NestPlan &plan =
-        plans.emplace_back(planNest(std::move(nest), mostLanes));
+    NestPlan &plan = plans.emplace_back(
+        planNest(std::move(nest), mostLanes, getSummedDevices(kernel)));
+    plan.devices = devices;
     SmallVector<int64_t> bytes = getBytesPerIteration(kernel, plan, touched);
     parts.push_back(
         {plan.getExtent(), std::move(touched), std::move(bytes), {}});

@@ -10,6 +10,7 @@
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "shardc/Analysis/DescribeOp.h"
+#include "shardc/Analysis/DeviceSums.h"
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
@@ -27,7 +28,8 @@ static LogicalResult buildFunctions(ModuleOp module, MeshOp mesh,
                                     ModuleOp functions, int64_t mostLanes) {
   Builder builder(module.getContext());
   LogicalResult result = buildDistinctKernels(
-      module, [&](KernelOp kernel, StringRef name, NamedAttrList &attributes) {
+      module,
+      [&](KernelOp kernel, StringRef name, NamedAttrList &attributes) {
         int64_t extent = 0;
         SmallVector<Attribute> parts;
         for (const KernelPart &part :
@@ -50,7 +52,18 @@ static LogicalResult buildFunctions(ModuleOp module, MeshOp mesh,
                        builder.getI64IntegerAttr(std::max<int64_t>(extent, 1)));
         if (extent > 0)
           attributes.set(partsAttrName, builder.getArrayAttr(parts));
+        if (int64_t devices = getSummedDevices(kernel); devices > 1) {
+          std::string sum = (name + "_sum").str();
+          buildKernelFunction(kernel, mesh, functions, sum, mostLanes, devices);
+          attributes.set(sumSymbolAttrName, builder.getStringAttr(sum));
+          attributes.set(sumDevicesAttrName,
+                         builder.getI64IntegerAttr(devices));
+        }
         return success();
+      },
+      [](KernelOp kernel) {
+        int64_t devices = getSummedDevices(kernel);
+        return devices > 1 ? std::to_string(devices) : "";
       });
   if (failed(result))
     return failure();

@@ -178,13 +178,19 @@ static bool planGemm(NestPlan &plan, int64_t mostLanes) {
   return true;
 }
 
-NestPlan planNest(KernelNest nest, int64_t mostLanes) {
+NestPlan planNest(KernelNest nest, int64_t mostLanes, int64_t summedDevices) {
   NestPlan plan;
   plan.nest = std::move(nest);
   KernelNest &n = plan.nest;
   if (n.kind == NestKind::Gemm) {
-    if (planGemm(plan, mostLanes))
+    if (planGemm(plan, mostLanes)) {
+      // A sum is as many times the work. It ends where nests over the same rows
+      // do.
+      for (; summedDevices > 1 && plan.unitsPerIteration % 2 == 0;
+           summedDevices /= 2)
+        plan.unitsPerIteration /= 2;
       return plan;
+    }
     n.kind = NestKind::Map;
   }
   plan.isFlat = isFlatNest(n);

@@ -46,6 +46,8 @@ struct NestPlan {
   bool isInnerProduct = false;
   /// Lanes run over pairs of columns of `rowsOfPairs` rows.
   bool hasPairs = false;
+  /// Devices whose GEMMs the function computes, and adds up.
+  int64_t devices = 1;
   /// Lanes of its vectors.
   int64_t numLanes = baseLanes;
   /// Rows of a register tile, and of a unit (Gemm).
@@ -62,7 +64,9 @@ struct NestPlan {
 };
 
 /// Plans a nest: how it is vectorised, with at most so many lanes, and divided.
-NestPlan planNest(KernelNest nest, int64_t mostLanes);
+/// Another function of the same iterations may add up the GEMMs of
+/// `summedDevices`.
+NestPlan planNest(KernelNest nest, int64_t mostLanes, int64_t summedDevices);
 
 } // namespace shardc
 

@@ -155,8 +155,16 @@ void ProgramWriter::addKernel(KernelOp kernel) {
   // The iterations on a CPU, the blocks on a GPU.
   auto extent = kernel->getAttrOfType<IntegerAttr>(extentAttrName);
   auto threads = kernel->getAttrOfType<IntegerAttr>(threadsAttrName);
-  auto [it, isNew] =
-      plan.kernels.insert({symbol, uint32_t(plan.kernels.size())});
+  auto getNumber = [&](StringAttr symbol) {
+    return plan.kernels.insert({symbol, uint32_t(plan.kernels.size())})
+        .first->second;
+  };
+  uint32_t number = getNumber(symbol), sumNumber = 0, sumDevices = 0;
+  if (auto sum = kernel->getAttrOfType<StringAttr>(sumSymbolAttrName)) {
+    sumNumber = getNumber(sum);
+    sumDevices =
+        kernel->getAttrOfType<IntegerAttr>(sumDevicesAttrName).getInt();
+  }
   std::vector<uint32_t> used;
   for (Value operand : kernel.getOperands())
     used.push_back(numbers.lookup(operand));
@@ -172,13 +180,13 @@ void ProgramWriter::addKernel(KernelOp kernel) {
   flops += getNumRuns(kernel) * launchFlops;
   ArrayRef<uint32_t> reads = ArrayRef(used).take_front(kernel.getNumOperands());
   ArrayRef<uint32_t> writes = ArrayRef(used).take_back(kernel.getNumResults());
-  commands.add(kernel, fb::Operation::Launch,
-               fb::CreateLaunchDirect(
-                   builder, it->second, &used, extent ? extent.getInt() : 1,
-                   /*grain=*/1, kernel.getNumResults(),
-                   threads ? threads.getInt() : 0,
-                   parts.empty() ? nullptr : &parts, launchFlops),
-               access(reads, writes));
+  commands.add(
+      kernel, fb::Operation::Launch,
+      fb::CreateLaunchDirect(
+          builder, number, &used, extent ? extent.getInt() : 1,
+          /*grain=*/1, kernel.getNumResults(), threads ? threads.getInt() : 0,
+          parts.empty() ? nullptr : &parts, launchFlops, sumNumber, sumDevices),
+      access(reads, writes));
 }
 
 void ProgramWriter::addGemm(GemmOp gemm) {

@@ -102,9 +102,13 @@ public:
                                   const std::vector<Operand> &operands,
                                   DeviceRange devices) const;
 
-  /// For each of `devices`, in order, the devices whose GEMMs command `command`
-  /// adds up, in the order of their group: itself alone unless the command
-  /// computes a sum over devices.
+  /// Whether a GEMM or launch computes a sum over devices.
+  bool addsUp(size_t program, uint32_t command) const {
+    return !replication.axesOfSum(program, command).empty();
+  }
+  /// For each of `devices`, in order, the devices whose results command
+  /// `command` adds up, in the order of their group: itself alone unless the
+  /// command computes a sum over devices.
   std::vector<std::vector<int64_t>>
   termsOf(size_t program, uint32_t command,
           absl::Span<const int64_t> devices) const;

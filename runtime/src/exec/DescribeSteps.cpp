@@ -157,9 +157,12 @@ TracedProgram shardc::rt::describeSteps(const PlanSpec &plan,
             own.buffers[operand.buffer].bytes * devices.layout.devices().size();
     one.flops = step.flops;
     if (auto *launch = std::get_if<LaunchCommand>(&command.operation);
-        launch && launch->extent > 0)
-      one.flops = double(launch->matmulFlops) * step.calls.size() *
+        launch && launch->extent > 0) {
+      one.flops = double(launch->matmulFlops) * step.calls.size() * step.terms *
                   (step.last - step.first) / launch->extent;
+      if (step.terms > 1)
+        one.name = devices.plan.kernels[launch->sumKernel];
+    }
     one.wireBytes = step.wireBytes;
     one.devices = devicesOf(step, plan, devices, program, command);
     one.tasksPerCall = step.tiles * step.together;

@@ -56,7 +56,9 @@ private:
   void addRounds(const PipelineStep &starts,
                  std::vector<PreparedCollective *> now);
   absl::Status named(const absl::Status &status, uint32_t command) const;
-  void addLaunch(const LaunchCommand &launch);
+  void addLaunch(uint32_t command, const LaunchCommand &launch);
+  void bindTerms(Step &step, uint32_t command,
+                 const LaunchCommand &launch) const;
   CollectiveSpec
   describeCollective(const CollectiveStartCommand &command) const;
   CollectiveSpec bindCollective(const PipelineStep &starts, int64_t run) const;
@@ -112,8 +114,36 @@ Step::Bytes Step::bytesOf(int64_t operand, int64_t beginTile,
   return touched;
 }
 
+/// Makes the launch one that adds up the results of devices.
+void StepBuilder::bindTerms(Step &step, uint32_t command,
+                            const LaunchCommand &launch) const {
+  step.kernel = devices().kernels.kernel(launch.sumKernel);
+  step.terms = launch.sumDevices;
+  // What is read of each device, then the one result.
+  auto repeat = [&](auto &ofOperands) {
+    auto read = ofOperands;
+    read.pop_back();
+    for (int64_t term = 1; term < step.terms; ++term)
+      ofOperands.insert(ofOperands.begin(), read.begin(), read.end());
+  };
+  repeat(step.accesses);
+  repeat(step.parts[0].bytesPerIteration);
+  step.operands = step.accesses.size();
+  step.strides.clear();
+  step.table.clear();
+  const std::vector<std::vector<int64_t>> terms =
+      devices().layout.termsOf(number, command, step.devices);
+  for (size_t i = 0; i < step.calls.size(); ++i) {
+    step.calls[i].buffers = step.table.size();
+    for (int64_t device : terms[i])
+      for (size_t read = 0; read + 1 < launch.buffers.size(); ++read)
+        step.table.push_back(address(device, launch.buffers[read]));
+    step.table.push_back(address(step.devices[i], launch.buffers.back()));
+  }
+}
+
 /// One step for neighbouring parts that run for the same devices.
-void StepBuilder::addLaunch(const LaunchCommand &launch) {
+void StepBuilder::addLaunch(uint32_t command, const LaunchCommand &launch) {
   int64_t next = 0;
   for (size_t i = 0; i < launch.parts.size();) {
     Step &step = prepared.steps.emplace_back();
@@ -134,6 +164,8 @@ void StepBuilder::addLaunch(const LaunchCommand &launch) {
     step.last = next;
     step.tiles = (step.last - step.first + launch.grain - 1) / launch.grain;
     bind(step, operands, launch.buffers);
+    if (devices().layout.addsUp(number, command))
+      bindTerms(step, command, launch);
   }
 }
 
@@ -408,7 +440,7 @@ absl::Status StepBuilder::addStep(uint32_t number, int64_t runs) {
     return absl::OkStatus();
   }
   if (auto *launch = std::get_if<LaunchCommand>(&command.operation)) {
-    addLaunch(*launch);
+    addLaunch(number, *launch);
     return absl::OkStatus();
   }
   if (auto *gemm = std::get_if<GemmCommand>(&command.operation)) {

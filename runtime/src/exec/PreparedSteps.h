@@ -107,6 +107,9 @@ struct Step {
   std::vector<uint64_t> strides;
 
   KernelFunction kernel = nullptr;
+  /// Devices whose results a call of the kernel adds up; it has the operands of
+  /// one after the other, then the result.
+  int64_t terms = 1;
   /// Iterations [first, last), those of `parts`.
   int64_t first = 0, last = 1, grain = 1;
   std::vector<Part> parts;

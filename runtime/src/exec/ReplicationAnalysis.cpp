@@ -81,9 +81,9 @@ namespace {
 struct Reduced {
   const std::vector<int> *axes = nullptr; ///< Of the reduction.
   uint32_t buffer = 0;                    ///< Its operand.
-  std::vector<uint32_t> gemms;            ///< What computes or adds to it.
+  std::vector<uint32_t> terms;            ///< What computes or adds to it.
   absl::flat_hash_set<uint32_t> buffers;  ///< Its names.
-  /// Whether others do no more than clear it: then it is linear in the GEMMs.
+  /// Whether others do no more than clear it: then it is linear in the terms.
   bool isLinear = true;
 };
 
@@ -111,7 +111,11 @@ static void noteUse(const PlanSpec &plan, const ProgramSpec &program,
   if (auto *gemm = std::get_if<GemmCommand>(&operation)) {
     value.isLinear &= operand.buffer == gemm->c && canAdd(program, *gemm);
     if (operand.isWrite)
-      value.gemms.push_back(number);
+      value.terms.push_back(number);
+  } else if (auto *launch = std::get_if<LaunchCommand>(&operation)) {
+    // It computes the value, and nothing else does: see `canAddUp`.
+    value.isLinear &= operand.isWrite && launch->sumDevices > 0;
+    value.terms.push_back(number);
   } else if (auto *start = std::get_if<CollectiveStartCommand>(&operation)) {
     value.isLinear &= !operand.isWrite && isSum(plan, *start);
   } else {
@@ -147,7 +151,47 @@ static ReducedValues findReduced(const PlanSpec &plan,
   return values;
 }
 
-/// Finds the GEMMs whose results, or the values that they add to, only a
+/// Whether a process has all devices of each group over `axes`, if any.
+static bool hasWholeGroups(const PlanSpec &plan, const std::vector<int> &axes,
+                           const std::vector<DeviceRange> &processes) {
+  auto isWhole = [&](const std::vector<int64_t> &group) {
+    return processes.empty() ||
+           absl::c_any_of(processes, [&](DeviceRange process) {
+             return process.contains(group.front()) &&
+                    process.contains(group.back());
+           });
+  };
+  return absl::c_all_of(plan.mesh.groups(axes), isWhole);
+}
+
+/// Whether command `number` lies in a loop.
+static bool isInLoop(const ProgramSpec &program, uint32_t number) {
+  for (uint32_t i = 0; i < number; ++i)
+    if (auto *loop = std::get_if<LoopCommand>(&program.commands[i].operation);
+        loop && number - i <= loop->commands)
+      return true;
+  return false;
+}
+
+/// Whether the terms of a value can add up those of all devices that a process
+/// has of a group over `axes`: GEMMs, or one launch with code for that.
+static bool canAddUp(const PlanSpec &plan, const ProgramSpec &program,
+                     const Reduced &value, const Sharing &sharing) {
+  const std::vector<int> &axes = *value.axes;
+  return absl::c_all_of(value.terms, [&](uint32_t number) {
+    const auto &operation = program.commands[number].operation;
+    if (auto *launch = std::get_if<LaunchCommand>(&operation))
+      return value.terms.size() == 1 && !isInLoop(program, number) &&
+             plan.mesh.numShards(axes) == launch->sumDevices &&
+             hasWholeGroups(plan, axes, sharing.processes);
+    auto &gemm = std::get<GemmCommand>(operation);
+    return !sharing.addsInOrder ||
+           canAddInOrder(plan, gemm, program.typesOf(gemm), axes,
+                         sharing.processes);
+  });
+}
+
+/// Finds the commands whose results, or the values that they add to, only a
 /// reduction reads.
 void ReplicationAnalysis::findSums(const PlanSpec &plan,
                                    const AliasSets &aliasSets,
@@ -155,20 +199,14 @@ void ReplicationAnalysis::findSums(const PlanSpec &plan,
   for (size_t program = 0; program < plan.programs.size(); ++program) {
     const ProgramSpec &spec = plan.programs[program];
     for (const auto &[set, value] : findReduced(plan, aliasSets, program)) {
-      const std::vector<int> &axes = *value.axes;
-      auto isInOrder = [&](uint32_t number) {
-        auto &gemm = std::get<GemmCommand>(spec.commands[number].operation);
-        return canAddInOrder(plan, gemm, spec.typesOf(gemm), axes,
-                             sharing.processes);
-      };
       // No tensor has the value, and no other program.
-      if (!value.isLinear || value.gemms.empty() ||
+      if (!value.isLinear || value.terms.empty() ||
           value.buffers.size() != aliasSets.numMembers(set) ||
-          setOf(plan.mesh, axes) == 0 ||
-          (sharing.addsInOrder && !absl::c_all_of(value.gemms, isInOrder)))
+          setOf(plan.mesh, *value.axes) == 0 ||
+          !canAddUp(plan, spec, value, sharing))
         continue;
-      for (uint32_t gemm : value.gemms)
-        sums[program][gemm] = axes;
+      for (uint32_t term : value.terms)
+        sums[program][term] = *value.axes;
       summed[program].insert(value.buffer);
     }
   }
@@ -221,9 +259,9 @@ bool ReplicationAnalysis::propagateCommand(const PlanSpec &plan,
         /*axes=*/0, setOf(plan.mesh, axesOfSum(program, number)));
   bool changed = false;
   for (const LaunchPart &part : launch->parts)
-    changed |=
-        propagateLocal(aliasSets, program, operandsOf(*launch, part),
-                       setOf(plan.mesh, part.coordinateAxes), /*summedOver=*/0);
+    changed |= propagateLocal(aliasSets, program, operandsOf(*launch, part),
+                              setOf(plan.mesh, part.coordinateAxes),
+                              setOf(plan.mesh, axesOfSum(program, number)));
   return changed;
 }
 

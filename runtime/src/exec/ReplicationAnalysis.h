@@ -50,10 +50,11 @@ public:
   /// Axes along which the contents of an alias set may differ.
   AxisSet varies(uint32_t aliasSet) const { return variesOver[aliasSet]; }
 
-  /// Axes over which GEMM `command` adds up the GEMMs of the devices of a
-  /// process, in the order of the reduction over these axes, which alone reads
-  /// its result, or what several GEMMs and the runs of a loop make of it by
-  /// adding to it: so that may hold the sum from the start. Empty: it does not.
+  /// Axes over which `command`, a GEMM or a launch, adds up the results of the
+  /// devices of a process, in the order of the reduction over these axes, which
+  /// alone reads its result, or what several GEMMs and the runs of a loop make
+  /// of it by adding to it: so that may hold the sum from the start. Empty: it
+  /// does not.
   absl::Span<const int> axesOfSum(size_t program, uint32_t command) const {
     auto found = sums[program].find(command);
     return found == sums[program].end() ? absl::Span<const int>()
@@ -91,7 +92,7 @@ private:
   bool widen(uint32_t aliasSet, AxisSet axes);
 
   std::vector<AxisSet> variesOver; ///< By alias set.
-  /// By program: axes by the command of a GEMM, and the buffers of results.
+  /// By program: axes by command, and the buffers of results.
   std::vector<absl::flat_hash_map<uint32_t, std::vector<int>>> sums;
   std::vector<absl::flat_hash_set<uint32_t>> summed;
 };

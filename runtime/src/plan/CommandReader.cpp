@@ -62,7 +62,29 @@ absl::Status CommandReader::readLaunch(const fb::Launch &file,
   if (launch.writes > launch.buffers.size())
     return bad("writes ", launch.writes, " of ", launch.buffers.size(),
                " buffers");
-  return readParts(file, launch);
+  if (absl::Status s = readParts(file, launch); !s.ok())
+    return s;
+  return readSum(file, launch);
+}
+
+absl::Status CommandReader::readSum(const fb::Launch &file,
+                                    LaunchCommand &launch) const {
+  launch.sumKernel = file.sum_kernel();
+  launch.sumDevices = file.sum_devices();
+  if (launch.sumDevices == 0)
+    return absl::OkStatus();
+  if (launch.sumKernel >= plan.kernels.size())
+    return bad("kernel ", launch.sumKernel, " of ", plan.kernels.size(),
+               " adds up results");
+  if (launch.sumDevices < 2 || launch.sumDevices > plan.mesh.numDevices())
+    return bad("a kernel adds up the results of ", launch.sumDevices, " of ",
+               plan.mesh.numDevices(), " devices");
+  if (!plan.gpuTarget.empty() || left > 0 || launch.writes != 1 ||
+      launch.parts.size() != 1 || !launch.parts[0].coordinateAxes.empty() ||
+      program.buffers[launch.buffers.back()].dtype != DType::F32)
+    return bad("a kernel adds up results of a launch that has not one, of f32, "
+               "in one part without coordinates, outside of loops, on a CPU");
+  return absl::OkStatus();
 }
 
 absl::Status CommandReader::readParts(const fb::Launch &file,

@@ -110,6 +110,10 @@ struct LaunchCommand {
   /// All iterations, in order: one part or more, none for a GPU.
   std::vector<LaunchPart> parts;
   uint64_t matmulFlops = 0; ///< Of one device.
+  /// Adds up the results of `sumDevices` devices, if these are more than 0: it
+  /// takes what is read of one after the other, then one result.
+  uint32_t sumKernel = 0;
+  int64_t sumDevices = 0;
 };
 
 struct GemmCommand {

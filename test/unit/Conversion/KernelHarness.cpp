@@ -80,8 +80,16 @@ KernelHarness::KernelHarness(const std::string &body, Mapping mapping) {
     return;
   }
   EXPECT_TRUE(succeeded(verify(*module)));
+  native.load(*module, mapping);
+  auto symbol = kernel->getAttrOfType<StringAttr>(symbolAttrName);
+  entry = native.find(symbol.getValue());
+  EXPECT_NE(entry, nullptr) << symbol.getValue().str();
+  extent = kernel->getAttrOfType<IntegerAttr>(extentAttrName).getInt();
+}
+
+void NativeKernels::load(ModuleOp module, Mapping mapping) {
   llvm::Expected<std::string> code = compileKernels(
-      *module, mapping == Mapping::WideCPU ? getWideTarget() : getBaseTarget());
+      module, mapping == Mapping::WideCPU ? getWideTarget() : getBaseTarget());
   if (!code) {
     ADD_FAILURE() << llvm::toString(code.takeError());
     return;
@@ -93,15 +101,14 @@ KernelHarness::KernelHarness(const std::string &body, Mapping mapping) {
     ADD_FAILURE() << "short write";
   library = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(),
                    RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
+  if (!library)
     ADD_FAILURE() << dlerror();
-    return;
-  }
-  auto symbol = kernel->getAttrOfType<StringAttr>(symbolAttrName);
-  entry = reinterpret_cast<decltype(entry)>(
-      dlsym(library, symbol.getValue().str().c_str()));
-  EXPECT_NE(entry, nullptr) << symbol.getValue().str();
-  extent = kernel->getAttrOfType<IntegerAttr>(extentAttrName).getInt();
+}
+
+NativeKernels::Function NativeKernels::find(StringRef name) const {
+  return library
+             ? reinterpret_cast<Function>(dlsym(library, name.str().c_str()))
+             : nullptr;
 }
 
 bool hasWideVectors() {
@@ -112,7 +119,7 @@ bool hasWideVectors() {
          __builtin_cpu_supports("avx512vl");
 }
 
-KernelHarness::~KernelHarness() {
+NativeKernels::~NativeKernels() {
   if (library)
     dlclose(library);
   if (file >= 0)

@@ -43,6 +43,27 @@ enum class Mapping { CPU, WideCPU, EmulatedGPU };
 /// Whether this CPU can run the loops with vectors of AVX-512.
 bool hasWideVectors();
 
+/// The functions of a module after `lowerKernels`, native.
+class NativeKernels {
+public:
+  using Function = void (*)(void *const *buffers, const int64_t *context,
+                            int64_t begin, int64_t end);
+
+  NativeKernels() = default;
+  NativeKernels(const NativeKernels &) = delete;
+  NativeKernels &operator=(const NativeKernels &) = delete;
+  ~NativeKernels();
+
+  /// Once. Failures are reported by gtest.
+  void load(mlir::ModuleOp module, Mapping mapping);
+  /// Null if there is no such function.
+  Function find(llvm::StringRef name) const;
+
+private:
+  int file = -1;
+  void *library = nullptr;
+};
+
 /// One kernel, native.
 class KernelHarness {
 public:
@@ -50,7 +71,6 @@ public:
   /// <["x" = 2, "y" = 3]>: "(types) -> types { ^bb0(...): ... }".
   explicit KernelHarness(const std::string &body,
                          Mapping mapping = Mapping::CPU);
-  ~KernelHarness();
 
   /// Whether compilation and loading worked; failures are reported by gtest.
   bool isReady() const { return entry != nullptr; }
@@ -82,9 +102,8 @@ private:
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   KernelOp kernel;
-  int file = -1;
-  void *library = nullptr;
-  void (*entry)(void *const *, const int64_t *, int64_t, int64_t) = nullptr;
+  NativeKernels native;
+  NativeKernels::Function entry = nullptr;
   int64_t extent = 0;
   size_t offset = 0;
   /// By the number of a result that of the operand whose place it takes.

@@ -653,6 +653,34 @@ func.func @f(%x: tensor<8x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"d
   EXPECT_DOUBLE_EQ(apart.communicationSeconds, 0.25 + (4 + 1) * 128 / 10.0);
 }
 
+TEST_F(SharedTimeTest, KernelsAddUpProductsOverDevices) {
+  // A GEMM of 4 terms on each of four devices, whose sum is one of 16 terms and
+  // no work for the all-reduce, unless something comes between.
+  auto getEstimate = [&](const std::string &behind,
+                         const std::string &yielded) {
+    return estimate(R"(
+func.func @f(%x: tensor<16x4xf32> {shardc.sharding = #shardc.sharding<@mesh, [{}, {"data"}]>},
+             %w: tensor<4x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"data"}, {}]>}) -> tensor<16x8xf32> {
+  %0 = shardc.kernel(%x, %w) : (tensor<16x4xf32>, tensor<4x8xf32>) -> tensor<16x8xf32> {
+  ^bb0(%a: tensor<16x4xf32>, %b: tensor<4x8xf32>):
+    %2 = shardc.dot_general %a, %b contracting = [1] x [0]
+        : tensor<16x4xf32>, tensor<4x8xf32> -> tensor<16x8xf32>
+    )" + behind + "\n    shardc.yield " +
+                    yielded +
+                    R"( : tensor<16x8xf32>
+  }
+  %1 = shardc.all_reduce sum %0 over @mesh["data"] : (tensor<16x8xf32>) -> tensor<16x8xf32>
+  return %1 : tensor<16x8xf32>
+})");
+  };
+  TimeEstimate time = getEstimate("", "%2");
+  EXPECT_DOUBLE_EQ(time.computeSeconds, 2 * 16 * 18 * 8 * 2 / 10.0 + 0.25);
+  EXPECT_DOUBLE_EQ(time.communicationSeconds, 0.25);
+  EXPECT_GT(getEstimate("%3 = shardc.neg %2 : tensor<16x8xf32>", "%3")
+                .communicationSeconds,
+            5 * 512 / 50.0);
+}
+
 TEST_F(SharedTimeTest, CollectivesCopyWhatDiffers) {
   machine.computer->memory = {{1, 10}};
   // All devices have the same 32 bytes, which are read and written once.

@@ -39,10 +39,13 @@ public:
       : loops(loops), builder(loops.builder), loc(loops.loc), math(loops.math),
         pointerType(pointerType), bufferAlignment(bufferAlignment) {}
 
-  /// Sets the address of a tensor.
+  /// Adds the address of a tensor on the next device: one, or all whose buffers
+  /// the function has.
   void bind(mlir::Value tensor, mlir::Value pointer) {
-    pointers[tensor] = pointer;
+    pointers[tensor].push_back(pointer);
   }
+  /// Lets loads read the buffers of a device, of the first one until then.
+  void setDevice(int64_t number) { device = number; }
   /// Makes `elements` the content of a tensor, as data of the module.
   void bindData(mlir::Value tensor, mlir::DenseElementsAttr elements);
   /// Sets the multiple of bytes at which one buffer starts.
@@ -74,7 +77,9 @@ private:
   bool hasMaskRegisters = false;
   /// Of buffers that have one of their own.
   llvm::DenseMap<mlir::Value, int64_t> alignments;
-  llvm::DenseMap<mlir::Value, mlir::Value> pointers;
+  /// By device.
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value, 1>> pointers;
+  int64_t device = 0;
 
   /// As `load`, with lanes over two dimensions.
   mlir::Value loadSpread(mlir::Value tensor, llvm::ArrayRef<Index> index);

@@ -27,8 +27,8 @@ mlir::LogicalResult buildDistinctKernels(mlir::ModuleOp module,
                                          DistinguishKernel distinguish = {});
 
 /// Erases the result of an earlier lowering under the name of the kernels'
-/// module. Returns the mesh, or emits an error if there is none or a kernel has
-/// tensors without elements.
+/// module, and what it has set on kernels. Returns the mesh, or emits an error
+/// if there is none or a kernel has tensors without elements.
 mlir::FailureOr<MeshOp> prepareKernelModule(mlir::ModuleOp module);
 
 } // namespace shardc

@@ -33,11 +33,14 @@ struct KernelPart {
 /// Builds function `name` at the end of `functions` for `kernel`, in the LLVM,
 /// scf, arith, math and vector dialects, with vectors of at most so many lanes.
 /// Returns its parts in the order of their iterations, which the lanes do not
-/// change.
+/// change. With `devices` = getSummedDevices(kernel) > 1 the function has the
+/// operands of so many, device by device, and their results are added up in the
+/// order of the tree of docs/Hosts.md, in one result.
 llvm::SmallVector<KernelPart> buildKernelFunction(KernelOp kernel, MeshOp mesh,
                                                   mlir::ModuleOp functions,
                                                   llvm::StringRef name,
-                                                  int64_t mostLanes);
+                                                  int64_t mostLanes,
+                                                  int64_t devices = 1);
 
 } // namespace shardc
 

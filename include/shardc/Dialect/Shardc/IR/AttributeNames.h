@@ -138,6 +138,10 @@ constexpr llvm::StringLiteral offsetsAttrName = "shardc.offsets";
 
 /// The function in @kernels.
 constexpr llvm::StringLiteral symbolAttrName = "shardc.symbol";
+/// The function in @kernels that adds up its results over devices, and their
+/// number.
+constexpr llvm::StringLiteral sumSymbolAttrName = "shardc.sum_symbol";
+constexpr llvm::StringLiteral sumDevicesAttrName = "shardc.sum_devices";
 /// Iterations of its outer loop, or blocks of its grid.
 constexpr llvm::StringLiteral extentAttrName = "shardc.extent";
 /// Threads of a block.
