@@ -15,15 +15,21 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 ran=0 cheaper=0 faster=0
 
+# compile FLAG...: what the compiler says of $work/model.mlir. Code for one CPU is
+# enough.
+compile() {
+  shardc-compile "$work/model.mlir" --target=cpu:x86-64-v3 "$@" -o "$work/model.plan" 2>&1
+}
+
 # sent MODE: what a step of $work/model.mlir sends.
 sent() {
-  shardc-compile "$work/model.mlir" --partition="$1" --objective=bytes -o "$work/model.plan" 2>&1 |
+  compile --partition="$1" --objective=bytes |
     sed -n 's/.*a step sends \([0-9]*\) bytes per device.*/\1/p'
 }
 
 # costs: microseconds of a step of $work/model.mlir, and those of the cheapest.
 costs() {
-  shardc-compile "$work/model.mlir" -o "$work/model.plan" 2>&1 |
+  compile |
     sed -n 's/.*a step costs \([0-9.]*\) us .*the cheapest plan costs \([0-9.]*\) us .*/\1 \2/p'
 }
 

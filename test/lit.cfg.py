@@ -1,6 +1,7 @@
 """How lit finds and runs shardc's tests. Needs the build's lit.site.cfg.py."""
 
 import os
+import sys
 
 import lit.formats
 
@@ -31,5 +32,6 @@ config.substitutions += [
     ("%clock", os.path.join(config.shardc_bin, "fast-clock.so")),
     # Another one, with faults at writes of checkpoints (tools/fail-writes.cpp).
     ("%faults", os.path.join(config.shardc_bin, "fail-writes.so")),
-    ("%python", config.python),
+    # What runs lit: not a script in front of it, which takes longer than most programs.
+    ("%python", sys.executable),
 ]
