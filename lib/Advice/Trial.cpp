@@ -3,6 +3,7 @@
 #include "shardc/Advice/Trial.h"
 
 #include "shardc/Analysis/CollectiveBytes.h"
+#include "shardc/Analysis/FunctionMemory.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
@@ -19,6 +20,8 @@
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
+
+#include <map>
 
 using namespace mlir;
 using namespace shardc;
@@ -306,34 +309,75 @@ llvm::Expected<Price> Trial::priceRecomputing(StringRef policy) const {
 }
 
 llvm::Expected<Price> Trial::priceStep(double limit) {
-  std::string error = compileOnTrial(*module, 0, getPhaseIndex("differentiate"),
-                                     options, stageCuts);
+  int kernels = getPhaseIndex("kernels"), memory = getPhaseIndex("memory");
+  std::string error = compileOnTrial(*module, 0, kernels, options, stageCuts);
   if (!error.empty())
     return llvm::createStringError(error);
-  OwningOpRef<ModuleOp> step = module->clone();
-  keepStepAlone(*step);
-  int kernels = getPhaseIndex("kernels");
-  error = compileOnTrial(*step, getPhaseIndex("differentiate") + 1, kernels,
-                         options);
+  stepPrice.seconds = getTaskBound(*module, candidate, machine);
+  if (stepPrice.seconds > limit)
+    return stepPrice;
+  step = takeStep(*module);
+  error = compileOnTrial(*step, kernels + 1, memory, options);
   if (!error.empty())
     return llvm::createStringError(error);
-  Price price;
-  price.seconds = getTaskBound(*step, candidate, machine);
-  if (price.seconds > limit)
-    return price;
-  error = compileOnTrial(*step, kernels + 1, getPhaseIndex("memory"), options);
-  if (!error.empty())
-    return llvm::createStringError(error);
-  return getPrice(*step);
+  llvm::Expected<Price> price = getPrice(*step);
+  if (price)
+    stepPrice = *price;
+  return price;
+}
+
+using FunctionsByRank = std::map<int64_t, SmallVector<func::FuncOp>>;
+
+/// The functions of `module`, a pipeline after `memory`.
+static FunctionsByRank getFunctionsByRank(ModuleOp module) {
+  FunctionsByRank ranks;
+  for (auto function : module.getOps<func::FuncOp>())
+    ranks[function->getAttrOfType<IntegerAttr>(rankAttrName).getInt()]
+        .push_back(function);
+  return ranks;
+}
+
+/// The bytes of the arena of a rank that `step` and `others` share, which were
+/// planned apart: all arguments, and behind them what one of them needs.
+static FailureOr<int64_t> getSharedArena(ArrayRef<func::FuncOp> step,
+                                         ArrayRef<func::FuncOp> others) {
+  int64_t behind = 0;
+  for (ArrayRef<func::FuncOp> planned : {step, others}) {
+    FailureOr<ArgumentLayout> arguments = placeArguments(planned);
+    if (failed(arguments))
+      return failure();
+    for (func::FuncOp function : planned)
+      behind = std::max(
+          behind,
+          function->getAttrOfType<IntegerAttr>(peakBytesAttrName).getInt() -
+              arguments->bytes);
+  }
+  SmallVector<func::FuncOp> all(step);
+  llvm::append_range(all, others);
+  FailureOr<ArgumentLayout> arguments = placeArguments(all);
+  if (failed(arguments))
+    return failure();
+  return arguments->bytes + behind;
 }
 
 llvm::Expected<Price> Trial::priceAll() {
-  std::string error =
-      compileOnTrial(*module, getPhaseIndex("differentiate") + 1,
-                     getPhaseIndex("memory"), options);
+  std::string error = compileOnTrial(*module, getPhaseIndex("kernels") + 1,
+                                     getPhaseIndex("memory"), options);
   if (!error.empty())
     return llvm::createStringError(error);
-  return getPrice(*module);
+  ScopedDiagnosticHandler silence(context.get(), [&](Diagnostic &diagnostic) {
+    error = diagnostic.str();
+    return success();
+  });
+  Price price = stepPrice;
+  FunctionsByRank others = getFunctionsByRank(*module);
+  for (const auto &[rank, functions] : getFunctionsByRank(*step)) {
+    FailureOr<int64_t> arena = getSharedArena(functions, others[rank]);
+    if (failed(arena))
+      return llvm::createStringError(error);
+    price.peakBytes = std::max(price.peakBytes, *arena);
+  }
+  return price;
 }
 
 llvm::Expected<Price> Trial::getPrice(ModuleOp plan) const {

@@ -9,6 +9,9 @@
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "shardc-plan-memory"
 
 using namespace mlir;
 using namespace shardc;
@@ -29,6 +32,33 @@ static ResultRange getTensors(Operation *op) {
 
 static IntegerAttr getI64(Operation *op, int64_t value) {
   return Builder(op->getContext()).getI64IntegerAttr(value);
+}
+
+FailureOr<ArgumentLayout>
+shardc::placeArguments(ArrayRef<func::FuncOp> functions) {
+  ArgumentLayout places;
+  llvm::StringMap<int64_t> sizes;
+  for (func::FuncOp function : functions)
+    for (BlockArgument argument : function.getArguments()) {
+      StringRef name = getRoleName(function, argument.getArgNumber());
+      int64_t bytes = getNumBytes(argument.getType());
+      if (name.empty())
+        return LogicalResult(function.emitError("argument ")
+                             << argument.getArgNumber()
+                             << " has no shardc.role");
+      auto [it, isNew] = sizes.try_emplace(name, bytes);
+      if (!isNew && it->second != bytes)
+        return LogicalResult(function.emitError("argument \"")
+                             << name << "\" has " << bytes << " bytes here and "
+                             << it->second << " in another program");
+      if (!isNew)
+        continue;
+      LLVM_DEBUG(llvm::dbgs() << "argument \"" << name << "\": " << bytes
+                              << " bytes at " << places.bytes << '\n');
+      places.offsets[name] = places.bytes;
+      places.bytes += alignBytes(bytes);
+    }
+  return places;
 }
 
 int64_t FunctionMemory::plan(int64_t enough) {

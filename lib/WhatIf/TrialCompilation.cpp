@@ -94,10 +94,22 @@ static void leaveOutPrediction(ModuleOp module) {
                   StringAttr::get(module.getContext(), "a trial"));
 }
 
-void shardc::keepStepAlone(ModuleOp module) {
-  leaveOutPrediction(module);
-  if (auto evaluate = module.lookupSymbol<func::FuncOp>("evaluate"))
-    evaluate.erase();
+OwningOpRef<ModuleOp> shardc::takeStep(ModuleOp module) {
+  OwningOpRef<ModuleOp> step = cast<ModuleOp>(module->cloneWithoutRegions());
+  OpBuilder builder =
+      OpBuilder::atBlockEnd(&step->getBodyRegion().emplaceBlock());
+  for (Operation &op : llvm::make_early_inc_range(*module.getBody())) {
+    auto function = dyn_cast<func::FuncOp>(op);
+    if (!function) {
+      builder.clone(op);
+    } else if (function.getName() != "evaluate" &&
+               function.getName() != kPredictName) {
+      function->remove();
+      builder.insert(function);
+    }
+  }
+  leaveOutPrediction(*step);
+  return step;
 }
 
 llvm::Expected<MeasuredPlan>

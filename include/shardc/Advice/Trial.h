@@ -127,12 +127,12 @@ public:
   /// recomputation in place of the candidate's.
   llvm::Expected<Price> priceRecomputing(llvm::StringRef policy) const;
   /// The price of a pipeline's step without the other programs of a plan, whose
-  /// memory does not count then. It is left at the phase `kernels`, where the
+  /// memory does not count then. All are left at the phase `kernels`, where the
   /// step is still short, if its tasks alone take longer than `limit` seconds.
   /// Call it once, in place of `price`.
   llvm::Expected<Price> priceStep(double limit);
-  /// After `priceStep`: the price of the plan with all its programs. Call it
-  /// once.
+  /// After `priceStep` that was not left: the price of the plan with all its
+  /// programs, of which the others are compiled now. Call it once.
   llvm::Expected<Price> priceAll();
   /// The text of the annotated module, before `price`: that of `model` with
   /// edits, or, where these are not possible, printed anew; then `why` says so.
@@ -156,6 +156,10 @@ private:
   Machine machine;
   std::shared_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
+  /// Of a pipeline, after `priceStep`: the step, which `module` lacks then, and
+  /// its price.
+  mlir::OwningOpRef<mlir::ModuleOp> step;
+  Price stepPrice;
 };
 
 } // namespace shardc

@@ -24,6 +24,17 @@ namespace shardc {
 class AccumulateOp;
 class Liveness;
 
+/// Where the arguments of some functions are in the arena that these share, by
+/// name: one after the other, in the order in which functions declare them.
+struct ArgumentLayout {
+  llvm::StringMap<int64_t> offsets;
+  int64_t bytes = 0; ///< Of all.
+};
+/// Emits an error if an argument has no name, or another size in another
+/// function.
+mlir::FailureOr<ArgumentLayout>
+placeArguments(llvm::ArrayRef<mlir::func::FuncOp> functions);
+
 /// Per result the argument whose next value it is; null for other results.
 std::vector<mlir::BlockArgument> getDonors(mlir::func::FuncOp function);
 

@@ -24,9 +24,9 @@ std::string compileOnTrial(mlir::ModuleOp module, int first, int last,
                            StageCutCache *stageCuts = nullptr,
                            bool compares = true);
 
-/// Leaves the training step alone of the programs of `module`, which is after
-/// `differentiate`.
-void keepStepAlone(mlir::ModuleOp module);
+/// Takes the training step out of `module`, with all but evaluation and
+/// prediction: these stay alone. After any phase up to `kernels`.
+mlir::OwningOpRef<mlir::ModuleOp> takeStep(mlir::ModuleOp module);
 
 /// The bytes that each function of `module`, after `propagate`, needs on a
 /// device, arguments of the others included; with a pipeline on a device of the

@@ -107,36 +107,12 @@ struct PlanMemoryPass : shardc::impl::PlanMemoryPassBase<PlanMemoryPass> {
 
   /// Plans the arena that `functions` share and returns its bytes.
   FailureOr<int64_t> planArena(ArrayRef<func::FuncOp> functions) {
-    // Offsets and sizes of arguments by name, the same in every function.
-    llvm::StringMap<int64_t> offsets, sizes;
-    int64_t base = 0;
+    FailureOr<ArgumentLayout> arguments = placeArguments(functions);
+    if (failed(arguments))
+      return failure();
+    int64_t arena = arguments->bytes;
     for (func::FuncOp function : functions) {
-      for (BlockArgument argument : function.getArguments()) {
-        StringRef name = getRoleName(function, argument.getArgNumber());
-        int64_t bytes = getNumBytes(argument.getType());
-        if (name.empty()) {
-          function.emitError("argument ")
-              << argument.getArgNumber() << " has no shardc.role";
-          return failure();
-        }
-        auto [it, isNew] = sizes.try_emplace(name, bytes);
-        if (!isNew && it->second != bytes) {
-          function.emitError("argument \"")
-              << name << "\" has " << bytes << " bytes here and " << it->second
-              << " in another program";
-          return failure();
-        }
-        if (isNew) {
-          LLVM_DEBUG(llvm::dbgs() << "argument \"" << name << "\": " << bytes
-                                  << " bytes at " << base << '\n');
-          offsets[name] = base;
-          base += alignBytes(bytes);
-        }
-      }
-    }
-    int64_t arena = base;
-    for (func::FuncOp function : functions) {
-      FunctionMemory memory(function, offsets, base);
+      FunctionMemory memory(function, arguments->offsets, arguments->bytes);
       arena = std::max(arena, memory.plan());
       memory.annotate();
       LLVM_DEBUG(print(function));

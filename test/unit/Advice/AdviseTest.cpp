@@ -212,11 +212,14 @@ TEST(Advise, PreparedTrialsHaveTheSamePrices) {
   }
 }
 
-/// The second bound of pipelines, which takes a compilation.
+/// The second bound of pipelines, which takes a compilation; and the price of
+/// the step and of all programs, compiled apart. In bf16 with a third program.
 TEST(Advise, NoStepIsBelowItsTasks) {
   for (const char *machine : {"cpu", "h100"})
     for (const char *recompute : {"none", "stage"}) {
       AdviceRequest request = makeRequest(machine, 8);
+      if (machine == std::string("h100"))
+        request.model.options.dtype = "bf16";
       ModelFacts facts = getFacts(request);
       request.limits.recompute = recompute;
       size_t count = 0;
