@@ -21,11 +21,11 @@ struct Sizes {
 /// The all-gather of the plan below.
 constexpr uint32_t gatherCommand = firstAddedCommand;
 
-using Edit = std::function<void(fb::PlanT &, fb::GemmT &)>;
+using GatherEdit = std::function<void(fb::PlanT &, fb::GemmT &)>;
 
 /// The test plan, with the GEMM.
 std::string makeGatherPlan(int devices, const Sizes &sizes,
-                           const Edit &edit = {}) {
+                           const GatherEdit &edit = {}) {
   return makePlan(devices, [&](fb::PlanT &plan) {
     std::vector<int64_t> aShape{sizes.m, sizes.k}, bShape{sizes.k, sizes.n};
     if (sizes.transposeA)
@@ -51,9 +51,9 @@ std::string makeGatherPlan(int devices, const Sizes &sizes,
 }
 
 /// What is in place in a loaded plan.
-class Loaded : public LoadedPlan {
+class LoadedGather : public LoadedPlan {
 public:
-  explicit Loaded(const std::string &bytes)
+  explicit LoadedGather(const std::string &bytes)
       : LoadedPlan(bytes), gathered(buffers, prepared) {}
 
   bool isInPlace(uint32_t gather = gatherCommand) const {
@@ -73,7 +73,7 @@ private:
 
 /// Compares the result "c" with that of copies.
 void expectBitsAndBytesOfACopy(const std::string &bytes, int threads) {
-  EXPECT_TRUE(Loaded(bytes).isInPlace());
+  EXPECT_TRUE(LoadedGather(bytes).isInPlace());
   expectBitsAndBytesOfCopies(bytes, "c", threads);
 }
 
@@ -143,7 +143,7 @@ TEST_P(GatheredSumTest, HasTheBitsOfCopies) {
           {m, n});
     }
   });
-  Loaded loaded(bytes);
+  LoadedGather loaded(bytes);
   EXPECT_TRUE(loaded.isInPlace());
   EXPECT_TRUE(loaded.isInPlace(gatherCommand + 2));
   // Without an order GEMMs add up other terms first than collectives.
@@ -156,12 +156,12 @@ INSTANTIATE_TEST_SUITE_P(Sums, GatheredSumTest,
 
 TEST(GatheredFactorsTest, RowsOneAfterTheOtherAreAWhole) {
   // 64 rows of 32 floats are a multiple of the alignment.
-  Loaded rows(makeGatherPlan(2, {8, 32, 128, false, false, 0}));
+  LoadedGather rows(makeGatherPlan(2, {8, 32, 128, false, false, 0}));
   ASSERT_NE(rows.factor(), nullptr);
   EXPECT_EQ(rows.factor()->numPieces, 1);
   EXPECT_TRUE(rows.factor()->pieces.isWhole());
   // Of three shards of 43 the last one has 42.
-  Loaded columns(makeGatherPlan(3, {8, 128, 32, false, false, 1}));
+  LoadedGather columns(makeGatherPlan(3, {8, 128, 32, false, false, 1}));
   ASSERT_NE(columns.factor(), nullptr);
   EXPECT_EQ(columns.factor()->numPieces, 3);
   EXPECT_EQ(columns.factor()->pieces.extent, 43);
@@ -170,18 +170,18 @@ TEST(GatheredFactorsTest, RowsOneAfterTheOtherAreAWhole) {
 
 TEST(GatheredFactorsTest, NoPieceIsEmpty) {
   // 38 shards of 33 columns, one of 31, and one of none.
-  Loaded loaded(makeGatherPlan(40, {8, 1285, 64, false, false, 1}));
+  LoadedGather loaded(makeGatherPlan(40, {8, 1285, 64, false, false, 1}));
   ASSERT_NE(loaded.factor(), nullptr);
   EXPECT_EQ(loaded.factor()->numPieces, 39);
   // Those of 31 devices have 31 columns: too few.
-  Loaded narrow(makeGatherPlan(31, {8, 961, 64, false, false, 1}));
+  LoadedGather narrow(makeGatherPlan(31, {8, 961, 64, false, false, 1}));
   EXPECT_EQ(narrow.factor(), nullptr);
 }
 
 /// Of a dimension that one device has all of, others have nothing.
 TEST(GatheredFactorsTest, OnePieceIsAWhole) {
   const std::string plan = makeGatherPlan(2, {8, 1, 64, false, false, 1});
-  Loaded loaded(plan);
+  LoadedGather loaded(plan);
   ASSERT_NE(loaded.factor(), nullptr);
   EXPECT_EQ(loaded.factor()->numPieces, 1);
   EXPECT_TRUE(loaded.factor()->pieces.isWhole());
@@ -189,20 +189,20 @@ TEST(GatheredFactorsTest, OnePieceIsAWhole) {
 }
 
 /// What a program does besides, so that the copy has to stay.
-struct Use {
+struct GatherUse {
   const char *name;
   bool isInPlace;
-  Edit edit;
+  GatherEdit edit;
 };
 
-void PrintTo(const Use &use, std::ostream *out) { *out << use.name; }
+void PrintTo(const GatherUse &use, std::ostream *out) { *out << use.name; }
 
-class GatherUseTest : public testing::TestWithParam<Use> {};
+class GatherUseTest : public testing::TestWithParam<GatherUse> {};
 
 TEST_P(GatherUseTest, DecidesWhetherItNeedsACopy) {
   const std::string bytes =
       makeGatherPlan(2, {8, 128, 64, false, false, 1}, GetParam().edit);
-  EXPECT_EQ(Loaded(bytes).isInPlace(), GetParam().isInPlace);
+  EXPECT_EQ(LoadedGather(bytes).isInPlace(), GetParam().isInPlace);
   expectBitsAndBytesOfCopies(bytes, "c", /*threads=*/2);
 }
 
@@ -217,56 +217,58 @@ uint32_t shardOf(const fb::PlanT &plan) {
 INSTANTIATE_TEST_SUITE_P(
     Uses, GatherUseTest,
     testing::Values(
-        Use{"nothing", true, {}},
-        Use{"two GEMMs read it", true,
-            [](fb::PlanT &plan, fb::GemmT &gemm) {
-              fb::GemmT other = gemm;
-              other.c = addOwnBuffer(plan, fb::DType::F32, {8, 128});
-              addCommand(plan, other);
-            }},
-        Use{"another command reads it", false,
+        GatherUse{"nothing", true, {}},
+        GatherUse{"two GEMMs read it", true,
+                  [](fb::PlanT &plan, fb::GemmT &gemm) {
+                    fb::GemmT other = gemm;
+                    other.c = addOwnBuffer(plan, fb::DType::F32, {8, 128});
+                    addCommand(plan, other);
+                  }},
+        GatherUse{
+            "another command reads it", false,
             [](fb::PlanT &plan, fb::GemmT &gemm) { addCopyOf(plan, gemm.b); }},
-        Use{"the GEMM sums its columns", false,
-            [](fb::PlanT &plan, fb::GemmT &gemm) {
-              gemm.column_sums = addOwnBuffer(plan, fb::DType::F32, {128});
-            }},
-        Use{"it is a result", false,
-            [](fb::PlanT &plan, fb::GemmT &gemm) {
-              fb::ResultT &c = *plan.programs[0]->results.back();
-              c.buffer = gemm.b;
-              c.shape = {64, 128};
-            }},
-        Use{"the shards are written behind the GEMM", true,
-            [](fb::PlanT &plan, fb::GemmT &) {
-              addClear(plan, shardOf(plan));
-            }},
-        Use{"the shards are written before the GEMM", false,
-            [](fb::PlanT &plan, fb::GemmT &) {
-              addClear(plan, shardOf(plan));
-              moveLast(plan, gatherCommand + 2);
-            }},
-        Use{"the shards are written by a later run of a loop", false,
-            [](fb::PlanT &plan, fb::GemmT &gemm) {
-              gemm.accumulate = true;
-              addClear(plan, gemm.c);
-              moveLast(plan, gatherCommand + 2);
-              addClear(plan, shardOf(plan));
-              addLoopFrom(plan, gatherCommand + 3);
-            }},
-        Use{"the GEMM is in a loop", true,
-            [](fb::PlanT &plan, fb::GemmT &gemm) {
-              gemm.accumulate = true;
-              addClear(plan, gemm.c);
-              moveLast(plan, gatherCommand + 2);
-              addLoop(plan, gatherCommand + 3, 2);
-            }},
-        Use{"the GEMM of a microbatch is in a loop", true,
-            [](fb::PlanT &plan, fb::GemmT &gemm) {
-              gemm.m /= 2;
-              gemm.a = addRowsOfRun(plan, gemm.a, gemm.m);
-              gemm.c = addRowsOfRun(plan, gemm.c, gemm.m);
-              addLoopFrom(plan, gatherCommand + 2);
-            }}));
+        GatherUse{"the GEMM sums its columns", false,
+                  [](fb::PlanT &plan, fb::GemmT &gemm) {
+                    gemm.column_sums =
+                        addOwnBuffer(plan, fb::DType::F32, {128});
+                  }},
+        GatherUse{"it is a result", false,
+                  [](fb::PlanT &plan, fb::GemmT &gemm) {
+                    fb::ResultT &c = *plan.programs[0]->results.back();
+                    c.buffer = gemm.b;
+                    c.shape = {64, 128};
+                  }},
+        GatherUse{"the shards are written behind the GEMM", true,
+                  [](fb::PlanT &plan, fb::GemmT &) {
+                    addClear(plan, shardOf(plan));
+                  }},
+        GatherUse{"the shards are written before the GEMM", false,
+                  [](fb::PlanT &plan, fb::GemmT &) {
+                    addClear(plan, shardOf(plan));
+                    moveLast(plan, gatherCommand + 2);
+                  }},
+        GatherUse{"the shards are written by a later run of a loop", false,
+                  [](fb::PlanT &plan, fb::GemmT &gemm) {
+                    gemm.accumulate = true;
+                    addClear(plan, gemm.c);
+                    moveLast(plan, gatherCommand + 2);
+                    addClear(plan, shardOf(plan));
+                    addLoopFrom(plan, gatherCommand + 3);
+                  }},
+        GatherUse{"the GEMM is in a loop", true,
+                  [](fb::PlanT &plan, fb::GemmT &gemm) {
+                    gemm.accumulate = true;
+                    addClear(plan, gemm.c);
+                    moveLast(plan, gatherCommand + 2);
+                    addLoop(plan, gatherCommand + 3, 2);
+                  }},
+        GatherUse{"the GEMM of a microbatch is in a loop", true,
+                  [](fb::PlanT &plan, fb::GemmT &gemm) {
+                    gemm.m /= 2;
+                    gemm.a = addRowsOfRun(plan, gemm.a, gemm.m);
+                    gemm.c = addRowsOfRun(plan, gemm.c, gemm.m);
+                    addLoopFrom(plan, gatherCommand + 2);
+                  }}));
 
 /// A weight that is gathered for each microbatch, of rows of the other factor,
 /// and changes behind each.
@@ -294,7 +296,7 @@ TEST(GatheredFactorsTest, AGatherInALoop) {
         ->start = gatherCommand + 1;
     addResult(plan, "c", y, {2 * rows, n});
   });
-  EXPECT_TRUE(Loaded(bytes).isInPlace(gatherCommand + 1));
+  EXPECT_TRUE(LoadedGather(bytes).isInPlace(gatherCommand + 1));
   expectBitsAndBytesOfCopies(bytes, "c", /*threads=*/2);
 }
 
@@ -311,7 +313,7 @@ TEST(GatheredFactorsTest, ShardsOfSeveralAxes) {
       gemm.m = 40, gemm.n = 330, gemm.k = 250;
       addGemm(plan, gemm);
     });
-    Loaded loaded(bytes);
+    LoadedGather loaded(bytes);
     ASSERT_NE(loaded.factor(), nullptr);
     EXPECT_EQ(loaded.factor()->numPieces, 6);
     expectBitsAndBytesOfACopy(bytes, 2);
@@ -322,7 +324,7 @@ TEST(GatheredFactorsTest, ShardsOfSeveralAxes) {
 /// GEMM computes them all from the copies.
 TEST(GatheredFactorsTest, WhatIsMergedNeedsACopy) {
   for (bool isMerged : {false, true}) {
-    Loaded loaded(makePlan(2, [&](fb::PlanT &plan) {
+    LoadedGather loaded(makePlan(2, [&](fb::PlanT &plan) {
       addAxis(plan);
       // Gathered over d; over e rows differ, or those of different matrices b.
       uint32_t shard = addParameter(plan, "a", {128, 64}, {{1}, {0}});

@@ -15,9 +15,9 @@ uint32_t inputBuffer(const fb::PlanT &plan) {
 }
 
 /// The arrays that a plan's step reads in place.
-class Loaded : public LoadedPlan {
+class LoadedInputs : public LoadedPlan {
 public:
-  explicit Loaded(const std::string &bytes) : LoadedPlan(bytes) {
+  explicit LoadedInputs(const std::string &bytes) : LoadedPlan(bytes) {
     placeInputs(buffers, prepared);
   }
   size_t count() const { return prepared.inputs.size(); }
@@ -31,23 +31,23 @@ private:
 };
 
 /// What a plan for some devices has besides.
-struct Use {
+struct InputUse {
   const char *name;
   int devices;
   bool isInPlace;
   std::function<void(fb::PlanT &)> edit = {};
 };
 
-void PrintTo(const Use &use, std::ostream *out) { *out << use.name; }
+void PrintTo(const InputUse &use, std::ostream *out) { *out << use.name; }
 
-class InputUseTest : public testing::TestWithParam<Use> {};
+class InputUseTest : public testing::TestWithParam<InputUse> {};
 
 /// Results of a step by an executor that reads arrays in place where it can,
 /// and by one that copies all, which has no shared memory.
 TEST_P(InputUseTest, DecidesWhetherItNeedsACopy) {
-  const Use &use = GetParam();
+  const InputUse &use = GetParam();
   const std::string bytes = makePlan(use.devices, use.edit);
-  EXPECT_EQ(Loaded(bytes).count(), use.isInPlace);
+  EXPECT_EQ(LoadedInputs(bytes).count(), use.isInPlace);
   auto plan = Plan::parse(bytes);
   ASSERT_TRUE(plan.ok()) << plan.status();
   auto context = Context::create({2});
@@ -86,20 +86,22 @@ void addReaderOf(fb::PlanT &plan, uint32_t buffer) {
 INSTANTIATE_TEST_SUITE_P(
     Uses, InputUseTest,
     testing::Values(
-        Use{"one device", 1, true}, Use{"blocks of rows", 4, true},
-        Use{"padded shards", 5, false},
-        Use{"a copy reads it, too", 2, true,
-            [](fb::PlanT &plan) { addReaderOf(plan, inputBuffer(plan)); }},
-        Use{"it is a result", 2, false,
-            [](fb::PlanT &plan) {
-              addResult(plan, "same", inputBuffer(plan), {12}, {{0}});
-            }},
-        Use{"a collective reads it", 2, false,
-            [](fb::PlanT &plan) {
-              addResult(plan, "all",
-                        addAllGather(plan, inputBuffer(plan), {12}, 0), {12});
-            }},
-        Use{"another buffer is written in its place, behind the last reader", 2,
+        InputUse{"one device", 1, true}, InputUse{"blocks of rows", 4, true},
+        InputUse{"padded shards", 5, false},
+        InputUse{"a copy reads it, too", 2, true,
+                 [](fb::PlanT &plan) { addReaderOf(plan, inputBuffer(plan)); }},
+        InputUse{"it is a result", 2, false,
+                 [](fb::PlanT &plan) {
+                   addResult(plan, "same", inputBuffer(plan), {12}, {{0}});
+                 }},
+        InputUse{"a collective reads it", 2, false,
+                 [](fb::PlanT &plan) {
+                   addResult(plan, "all",
+                             addAllGather(plan, inputBuffer(plan), {12}, 0),
+                             {12});
+                 }},
+        InputUse{
+            "another buffer is written in its place, behind the last reader", 2,
             true,
             [](fb::PlanT &plan) {
               auto &buffers = plan.programs[0]->buffers;
@@ -108,12 +110,13 @@ INSTANTIATE_TEST_SUITE_P(
               addClear(plan, buffers.size() - 1);
               addReaderOf(plan, buffers.size() - 1);
             }},
-        Use{"runs of a loop read parts of it", 2, true, addLoops}),
+        InputUse{"runs of a loop read parts of it", 2, true, addLoops}),
     [](const auto &info) { return "Use" + std::to_string(info.index); });
 
 TEST(InputsInPlaceTest, EachDeviceReadsItsRows) {
   uint32_t x = 0;
-  Loaded plan(makePlan(4, [&](fb::PlanT &plan) { x = inputBuffer(plan); }));
+  LoadedInputs plan(
+      makePlan(4, [&](fb::PlanT &plan) { x = inputBuffer(plan); }));
   ASSERT_EQ(plan.count(), 1u);
   // Shards of three elements, which the arena would align.
   for (int64_t device = 0; device < 4; ++device)

@@ -16,11 +16,11 @@ struct Sizes {
   int dim;
 };
 
-using Edit = std::function<void(fb::PlanT &, uint32_t shard)>;
+using ScatterEdit = std::function<void(fb::PlanT &, uint32_t shard)>;
 
 /// The test plan with the sum. A copy of the shards is the result "sum".
 std::string makeScatterPlan(int devices, const Sizes &sizes,
-                            const Edit &edit = {}) {
+                            const ScatterEdit &edit = {}) {
   return makePlan(devices, [&](fb::PlanT &plan) {
     const int64_t k = 4 * devices;
     fb::GemmT gemm;
@@ -44,9 +44,9 @@ std::string makeScatterPlan(int devices, const Sizes &sizes,
 
 constexpr uint32_t scatterCommand = firstAddedCommand + 1;
 
-class Loaded : public LoadedPlan {
+class LoadedScatter : public LoadedPlan {
 public:
-  explicit Loaded(const std::string &bytes)
+  explicit LoadedScatter(const std::string &bytes)
       : LoadedPlan(bytes), scattered(buffers) {}
 
   bool isInPlace() const { return scattered.isInPlace(scatterCommand, 0); }
@@ -61,7 +61,7 @@ class ScatterTest : public testing::TestWithParam<std::tuple<Sizes, int, int>> {
 TEST_P(ScatterTest, GivesEachDeviceItsShardOfTheSum) {
   auto [sizes, devices, threads] = GetParam();
   std::string bytes = makeScatterPlan(devices, sizes);
-  EXPECT_EQ(Loaded(bytes).isInPlace(),
+  EXPECT_EQ(LoadedScatter(bytes).isInPlace(),
             (sizes.dim == 0 ? sizes.m : sizes.n) % devices == 0);
   auto plan = Plan::parse(bytes);
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -113,21 +113,21 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values(2, 3, 4), testing::Values(1, 2)));
 
 /// What a program does besides, so that the copy has to stay.
-struct Use {
+struct ScatterUse {
   const char *name;
   bool isInPlace;
   Sizes sizes;
-  Edit edit;
+  ScatterEdit edit;
 };
 
-void PrintTo(const Use &use, std::ostream *out) { *out << use.name; }
+void PrintTo(const ScatterUse &use, std::ostream *out) { *out << use.name; }
 
-class ScatterUseTest : public testing::TestWithParam<Use> {};
+class ScatterUseTest : public testing::TestWithParam<ScatterUse> {};
 
 TEST_P(ScatterUseTest, DecidesWhetherItNeedsACopy) {
   const std::string bytes =
       makeScatterPlan(2, GetParam().sizes, GetParam().edit);
-  EXPECT_EQ(Loaded(bytes).isInPlace(), GetParam().isInPlace);
+  EXPECT_EQ(LoadedScatter(bytes).isInPlace(), GetParam().isInPlace);
   expectBitsAndBytesOfCopies(bytes, "sum", /*threads=*/2, /*orderedSums=*/true);
 }
 
@@ -147,79 +147,82 @@ void addSecondReader(fb::PlanT &plan, uint32_t shard) {
 INSTANTIATE_TEST_SUITE_P(
     Uses, ScatterUseTest,
     testing::Values(
-        Use{"rows", true, {8, 64, 0}, {}}, Use{"columns", true, {8, 64, 1}, {}},
-        Use{"columns that are no whole panels", false, {64, 96, 1}, {}},
-        Use{"shards that are not aligned", false, {2, 8, 0}, {}},
-        Use{"shards of different sizes", false, {7, 64, 0}, {}},
-        Use{"a GEMM reads the shard",
-            false,
-            {8, 64, 0},
-            [](fb::PlanT &plan, uint32_t shard) {
-              fb::GemmT gemm;
-              gemm.a = gemm.b = shard;
-              gemm.c = addOwnBuffer(plan, fb::DType::F32, {4, 4});
-              gemm.m = gemm.n = 4, gemm.k = 64;
-              gemm.transpose_b = true;
-              addCommand(plan, gemm);
-            }},
-        Use{"the shard is a result",
-            false,
-            {8, 64, 0},
-            [](fb::PlanT &plan, uint32_t shard) {
-              plan.programs[0]->results.back()->buffer = shard;
-            }},
-        Use{"the sum is written behind the last reader",
-            true,
-            {8, 64, 0},
-            [](fb::PlanT &plan, uint32_t) { overwriteSum(plan); }},
-        Use{"the sum is written before the last reader",
-            false,
-            {8, 64, 0},
-            [](fb::PlanT &plan, uint32_t shard) {
-              overwriteSum(plan);
-              addCopyOf(plan, shard);
-            }},
-        Use{"a later run of a loop writes the sum",
-            false,
-            {8, 64, 0},
-            [](fb::PlanT &plan, uint32_t) {
-              overwriteSum(plan);
-              addLoopFrom(plan, scatterCommand + 2);
-            }},
-        Use{"two commands read shards of rows",
-            true,
-            {8, 64, 0},
-            addSecondReader},
-        Use{"two commands read shards of columns",
-            true,
-            {33, 256, 1},
-            addSecondReader},
-        Use{"all runs of a loop read shards of columns",
-            true,
-            {33, 256, 1},
-            [](fb::PlanT &plan, uint32_t shard) {
-              // Twice below one another; the loop writes nothing else.
-              auto &buffers = plan.programs[0]->buffers;
-              uint32_t twice = addOwnBuffer(
-                  plan, fb::DType::F32,
-                  {2 * buffers[shard]->shape[0], buffers[shard]->shape[1]});
-              fb::CopyT copy;
-              copy.in = shard;
-              copy.out = addRowsOfRun(plan, twice, buffers[shard]->shape[0]);
-              addCommand(plan, copy);
-              addLoop(plan, scatterCommand + 3, 2);
-              fb::ResultT &sum = *plan.programs[0]->results.back();
-              sum.buffer = twice;
-              sum.shape[0] *= 2;
-            }},
-        Use{"a sum over another axis reads shards of columns",
-            true,
-            {33, 256, 1},
-            [](fb::PlanT &plan, uint32_t shard) {
-              addAxis(plan);
-              plan.programs[0]->results.back()->buffer = addCollective(
-                  plan, fb::CollectiveKind::AllReduce, shard,
-                  plan.programs[0]->buffers[shard]->shape, 0, {1});
-            }}));
+        ScatterUse{"rows", true, {8, 64, 0}, {}},
+        ScatterUse{"columns", true, {8, 64, 1}, {}},
+        ScatterUse{"columns that are no whole panels", false, {64, 96, 1}, {}},
+        ScatterUse{"shards that are not aligned", false, {2, 8, 0}, {}},
+        ScatterUse{"shards of different sizes", false, {7, 64, 0}, {}},
+        ScatterUse{"a GEMM reads the shard",
+                   false,
+                   {8, 64, 0},
+                   [](fb::PlanT &plan, uint32_t shard) {
+                     fb::GemmT gemm;
+                     gemm.a = gemm.b = shard;
+                     gemm.c = addOwnBuffer(plan, fb::DType::F32, {4, 4});
+                     gemm.m = gemm.n = 4, gemm.k = 64;
+                     gemm.transpose_b = true;
+                     addCommand(plan, gemm);
+                   }},
+        ScatterUse{"the shard is a result",
+                   false,
+                   {8, 64, 0},
+                   [](fb::PlanT &plan, uint32_t shard) {
+                     plan.programs[0]->results.back()->buffer = shard;
+                   }},
+        ScatterUse{"the sum is written behind the last reader",
+                   true,
+                   {8, 64, 0},
+                   [](fb::PlanT &plan, uint32_t) { overwriteSum(plan); }},
+        ScatterUse{"the sum is written before the last reader",
+                   false,
+                   {8, 64, 0},
+                   [](fb::PlanT &plan, uint32_t shard) {
+                     overwriteSum(plan);
+                     addCopyOf(plan, shard);
+                   }},
+        ScatterUse{"a later run of a loop writes the sum",
+                   false,
+                   {8, 64, 0},
+                   [](fb::PlanT &plan, uint32_t) {
+                     overwriteSum(plan);
+                     addLoopFrom(plan, scatterCommand + 2);
+                   }},
+        ScatterUse{"two commands read shards of rows",
+                   true,
+                   {8, 64, 0},
+                   addSecondReader},
+        ScatterUse{"two commands read shards of columns",
+                   true,
+                   {33, 256, 1},
+                   addSecondReader},
+        ScatterUse{"all runs of a loop read shards of columns",
+                   true,
+                   {33, 256, 1},
+                   [](fb::PlanT &plan, uint32_t shard) {
+                     // Twice below one another; the loop writes nothing else.
+                     auto &buffers = plan.programs[0]->buffers;
+                     uint32_t twice =
+                         addOwnBuffer(plan, fb::DType::F32,
+                                      {2 * buffers[shard]->shape[0],
+                                       buffers[shard]->shape[1]});
+                     fb::CopyT copy;
+                     copy.in = shard;
+                     copy.out =
+                         addRowsOfRun(plan, twice, buffers[shard]->shape[0]);
+                     addCommand(plan, copy);
+                     addLoop(plan, scatterCommand + 3, 2);
+                     fb::ResultT &sum = *plan.programs[0]->results.back();
+                     sum.buffer = twice;
+                     sum.shape[0] *= 2;
+                   }},
+        ScatterUse{"a sum over another axis reads shards of columns",
+                   true,
+                   {33, 256, 1},
+                   [](fb::PlanT &plan, uint32_t shard) {
+                     addAxis(plan);
+                     plan.programs[0]->results.back()->buffer = addCollective(
+                         plan, fb::CollectiveKind::AllReduce, shard,
+                         plan.programs[0]->buffers[shard]->shape, 0, {1});
+                   }}));
 
 } // namespace
