@@ -225,4 +225,38 @@ INSTANTIATE_TEST_SUITE_P(
                          plan.programs[0]->buffers[shard]->shape, 0, {1});
                    }}));
 
+/// A kernel that adds up over devices stores whole rows: shards of columns are
+/// copied, those of rows are not.
+TEST(ScatteredSumsTest, ColumnsOfTheSumOfAKernelAreCopied) {
+  for (int dim : {0, 1}) {
+    const std::string bytes = makePlan(2, [&](fb::PlanT &plan) {
+      fb::LaunchT launch;
+      launch.kernel = plan.kernels.size();
+      launch.sum_kernel = launch.kernel + 1;
+      launch.sum_devices = 2;
+      plan.kernels.insert(plan.kernels.end(),
+                          {"test_triple", "test_triple_sum_2"});
+      const uint32_t a = addParameter(plan, "a", {8, 64}, {{0}, {}});
+      const uint32_t c = addOwnBuffer(plan, fb::DType::F32, {4, 64});
+      launch.buffers = {a, c};
+      launch.extent = 4 * 64;
+      launch.writes = 1;
+      launch.parts.push_back(std::make_unique<fb::LaunchPartT>());
+      launch.parts[0]->extent = launch.extent;
+      launch.parts[0]->buffers = {0, 1};
+      launch.parts[0]->bytes_per_iteration = {4, 4};
+      addCommand(plan, std::move(launch));
+      std::vector<int64_t> shape{4, 64};
+      shape[dim] /= 2;
+      std::vector<std::vector<uint16_t>> axes(2);
+      axes[dim] = {0};
+      const uint32_t shard =
+          addCollective(plan, fb::CollectiveKind::ReduceScatter, c, shape, dim);
+      addResult(plan, "sum", addCopyOf(plan, shard), {4, 64}, axes);
+    });
+    EXPECT_EQ(LoadedScatter(bytes).isInPlace(), dim == 0);
+    expectBitsAndBytesOfCopies(bytes, "sum", /*threads=*/2);
+  }
+}
+
 } // namespace

@@ -164,24 +164,16 @@ static bool hasWholeGroups(const PlanSpec &plan, const std::vector<int> &axes,
   return absl::c_all_of(plan.mesh.groups(axes), isWhole);
 }
 
-/// Whether command `number` lies in a loop.
-static bool isInLoop(const ProgramSpec &program, uint32_t number) {
-  for (uint32_t i = 0; i < number; ++i)
-    if (auto *loop = std::get_if<LoopCommand>(&program.commands[i].operation);
-        loop && number - i <= loop->commands)
-      return true;
-  return false;
-}
-
 /// Whether the terms of a value can add up those of all devices that a process
-/// has of a group over `axes`: GEMMs, or one launch with code for that.
+/// has of a group over `axes`: GEMMs, or one launch with code for that, which
+/// is in no loop (CommandReader).
 static bool canAddUp(const PlanSpec &plan, const ProgramSpec &program,
                      const Reduced &value, const Sharing &sharing) {
   const std::vector<int> &axes = *value.axes;
   return absl::c_all_of(value.terms, [&](uint32_t number) {
     const auto &operation = program.commands[number].operation;
     if (auto *launch = std::get_if<LaunchCommand>(&operation))
-      return value.terms.size() == 1 && !isInLoop(program, number) &&
+      return value.terms.size() == 1 &&
              plan.mesh.numShards(axes) == launch->sumDevices &&
              hasWholeGroups(plan, axes, sharing.processes);
     auto &gemm = std::get<GemmCommand>(operation);

@@ -34,7 +34,8 @@ bool ScatteredSums::storeInBlocks(const ProgramBuffers &buffers, uint32_t sum,
   const ArenaLayout &layout = buffers.devices().layout;
   const uint32_t set = layout.aliasSetOf(buffers.number, sum);
   std::vector<uint32_t> names;
-  // GEMMs alone write a sum, or add to it (ReplicationAnalysis.h).
+  // GEMMs alone write a sum, or add to it, or one kernel, whose rows are whole
+  // (ReplicationAnalysis.h).
   for (uint32_t i = 0; i < program.commands.size(); ++i) {
     auto *gemm = std::get_if<GemmCommand>(&program.commands[i].operation);
     if (!gemm || layout.aliasSetOf(buffers.number, gemm->c) != set)
@@ -47,7 +48,7 @@ bool ScatteredSums::storeInBlocks(const ProgramBuffers &buffers, uint32_t sum,
   }
   for (uint32_t name : names)
     blocks[name] = ofBlock;
-  return true;
+  return !names.empty();
 }
 
 void ScatteredSums::add(const ProgramUses &uses, ProgramBuffers &buffers,
