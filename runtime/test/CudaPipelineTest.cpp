@@ -8,6 +8,7 @@
 
 #include "CudaFixture.h"
 #include "Processes.h"
+#include "Sanitized.h"
 
 #include "comm/Socket.h"
 #include "exec/CpuExecutor.h"
@@ -96,6 +97,8 @@ protected:
 TEST_F(CudaPipelineTest, GivesTheBitsOfTheCpuInOneProcess) {
   for (int ranks : {1, 2, 3, 4})
     for (int microbatches : {1, 2, 5}) {
+      if (isSanitized && (ranks + microbatches) % 2 != 0)
+        continue;
       auto plan = makeGpuPlan(ranks, microbatches);
       ASSERT_NE(plan, nullptr);
       std::string expected = trainOnCpu(ranks, microbatches);

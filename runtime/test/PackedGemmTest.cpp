@@ -11,7 +11,6 @@
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
-#include <random>
 #include <set>
 
 using namespace shardc::rt;
@@ -50,17 +49,18 @@ GemmCommand commandOf(int64_t m, int64_t n, int64_t k, bool transposeA = false,
 
 /// Factors with numbers behind their end that must not count: NaN.
 struct Operands {
-  explicit Operands(const GemmCommand &gemm, unsigned seed = 1)
+  explicit Operands(const GemmCommand &gemm, uint32_t seed = 1)
       : a(gemm.m * gemm.k + 64, NAN), b(gemm.k * gemm.n + 64, NAN),
         bias(gemm.n), c(gemm.m * gemm.n + 64) {
-    std::mt19937 generator(seed);
-    std::uniform_real_distribution<float> values(-1, 1);
-    for (std::vector<float> *all : {&a, &b})
-      std::generate(all->begin(), all->end() - 64,
-                    [&] { return values(generator); });
-    for (std::vector<float> *all : {&bias, &c})
-      std::generate(all->begin(), all->end(),
-                    [&] { return values(generator); });
+    for (std::vector<float> *all : {&a, &b, &bias, &c}) {
+      float *values = all->data();
+      const size_t padding = all == &a || all == &b ? 64 : 0;
+      for (size_t i = 0; i < all->size() - padding; ++i) {
+        // A linear congruential generator; from -1 to 1.
+        seed = seed * 1664525 + 1013904223;
+        values[i] = int32_t(seed) * 0x1p-31f;
+      }
+    }
   }
 
   std::vector<float> a, b, bias, c;
@@ -268,6 +268,8 @@ TEST(PackedGemmTest, FactorsInPiecesHaveTheBitsOfWholeOnes) {
   for (const KernelsOf &version : versions())
     for (const auto &[m, n, k] : shapes)
       for (int which = 0; version.canRun && which < 16; ++which) {
+        if (isSanitized && m * n * k > 1 << 20 && which % 5 != 0)
+          continue;
         GemmCommand gemm = commandOf(m, n, k, which & 1, which & 2);
         gemm.accumulate = which & 8;
         gemm.precision = which & 8 ? Precision::TF32 : Precision::Highest;
@@ -380,7 +382,7 @@ TEST(PackedGemmTest, SumsHaveTheBitsOfTheirTree) {
         for (int which = 0; which < 4; ++which) {
           GemmCommand gemm = commandOf(m, n, k, which & 1, which & 2);
           if (!PackedGemm::canAdd(gemm, addends) ||
-              (isSanitized && addends % 3 != 0))
+              (isSanitized && (addends + 3 * which) % 6 != 0))
             continue;
           SCOPED_TRACE(testing::Message()
                        << version.name << ", " << addends << " of " << m << "x"

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Sanitized.h"
 #include "ThreadRanks.h"
 
 #include "base/Convert.h"
@@ -16,7 +17,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <random>
 
 using namespace shardc::rt;
 using namespace shardc::rt::test;
@@ -45,10 +45,13 @@ float sumOf(const std::vector<float> &values, size_t first, size_t last) {
 
 /// Values whose sums depend on the order.
 std::vector<float> valuesOf(int64_t device, int64_t elements) {
-  std::mt19937 random(device + 1);
+  uint32_t random = device + 1;
   std::vector<float> values(elements);
-  for (float &value : values)
-    value = std::ldexp(float(int32_t(random())), random() % 40);
+  for (float &value : values) {
+    // A linear congruential generator, whose upper bits are the better ones.
+    random = random * 1664525 + 1013904223;
+    value = std::ldexp(float(int32_t(random)), random % 997 % 40);
+  }
   return values;
 }
 
@@ -118,11 +121,11 @@ uint64_t checkBits(const Case &test, int size) {
     for (const std::vector<int64_t> &group : test.mesh.groups({test.axis}))
       for (size_t member = 0; member < group.size(); ++member) {
         int64_t device = group[member];
+        const int64_t begin = isScatter ? member * resultElements : 0;
+        std::vector<float> values(group.size());
         for (int64_t i = 0; own.contains(device) && i < resultElements; ++i) {
-          std::vector<float> values;
-          for (int64_t other : group)
-            values.push_back(
-                in[other][i + (isScatter ? member * resultElements : 0)]);
+          for (size_t other = 0; other < group.size(); ++other)
+            values[other] = in[group[other]][begin + i];
           float expected = sumOf(values, 0, values.size());
           if (isHalf)
             ASSERT_EQ(halfOut[device][i], toBF16(expected));
@@ -166,6 +169,8 @@ TEST(ReductionTreeTest, AnyNumberOfProcessesHasTheSameBits) {
       // In one message, and in parts.
       for (int64_t elements : {840, 13440})
         for (int size : {1, 2, 3, 4}) {
+          if (isSanitized && (dtype == DType::BF16) != (elements == 840))
+            continue;
           for (int64_t devices : {4, 5, 6, 7, 8, 12})
             checkBits({Mesh({{"d", devices}}), 0, kind, dtype, elements}, size);
           for (int axis : {0, 1})
