@@ -84,6 +84,9 @@ class Bench:
             def seconds(self, name):
                 return 2 * layouts[name].devices()
 
+            def halves(self, name):
+                return self.seconds(name), -self.seconds(name)
+
         return Result()
 
 
@@ -108,6 +111,8 @@ class Estimates(unittest.TestCase):
         self.assertEqual(failed, {"shardc-opt: exit code 70", "shardc-compile: exit code 70", "out of memory"})
         ratios = [line.ratio for line in lines if line.peer_name == "the estimate" and not line.error]
         self.assertEqual(ratios, [2, 2])
+        repeated = [line.limit for line in lines if line.workload.endswith("rank correlation")]
+        self.assertRegex(repeated[0], "the rounds with the other: -1.00")
         self.assertEqual(lines[-2].workload, "estimates, median factor")
         self.assertEqual(lines[-2].ratio, 2)
 

@@ -128,7 +128,15 @@ class Result:
         entrant = self.entrants.get(key)
         if not entrant or not entrant.times or entrant.error:
             return None
-        return min(entrant.times) if self.best else statistics.median(entrant.times)
+        return self.middle(entrant.times)
+
+    def halves(self, key):
+        """The same of the first, third, ... round and of the others; None of one round."""
+        times = self.entrants[key].times
+        return (self.middle(times[::2]), self.middle(times[1::2])) if len(times) > 1 else None
+
+    def middle(self, times):
+        return min(times) if self.best else statistics.median(times)
 
     def ratio(self, above, below):
         """Median over rounds of `above` by `below`, or that of the best rounds; None

@@ -131,7 +131,8 @@ class MeasuredMachine:
 
 
 def measure(bench, mlp, chosen, failures):
-    """The seconds of a step of each of the layouts, measured in turns."""
+    """The seconds of a step of each of the layouts, measured in turns, and the rank
+    correlation of two measurements, each of every second round; None of one round."""
     for layout in chosen:
         bench.enter(layout.name, mlp, layout)
     result = bench.hold(SECONDS)
@@ -141,7 +142,14 @@ def measure(bench, mlp, chosen, failures):
             raise Failure(error)
         return result.seconds(layout.name)
 
-    return by_layout(chosen, failures, seconds)
+    measured = by_layout(chosen, failures, seconds)
+    return measured, repeatability(result, [layout.name for layout in measured])
+
+
+def repeatability(result, names):
+    """Spearman's coefficient of one half of the rounds of a contest with the other."""
+    halves = [result.halves(name) for name in names]
+    return spearman(*zip(*halves)) if len(halves) > 1 and all(halves) else None
 
 
 def guess(bench, mlp, chosen, machine, failures):
@@ -160,13 +168,13 @@ def estimates(bench):
         failures = {}
         chosen = distinct_layouts(bench, mlp, failures)
         guessed = guess(bench, mlp, chosen, machine, failures)
-        measured = measure(bench, mlp, guessed, failures)
+        measured, repeated = measure(bench, mlp, guessed, failures)
         state = machine.change()
         if state:
             state += ": both measured anew"
             machine.measure()
             guessed = guess(bench, mlp, measured, machine, failures)
-            measured = measure(bench, mlp, guessed, failures)
+            measured, repeated = measure(bench, mlp, guessed, failures)
         for layout, error in failures.items():
             yield Line(f"{name}, {layout.name}", "the estimate", None, None, "s", None, 2.0, False, error=error)
         if len(measured) < 2:
@@ -186,8 +194,9 @@ def estimates(bench):
                       f"{len(plans)} plans; {same} more compile to the same commands as one of these")  # fmt: skip
         yield summary("worst factor", max(factors), 2.0, False, state)
         tau = kendall(measured, guessed)
-        yield summary("rank correlation", spearman(measured, guessed), 0.9, True,
-                      "" if tau is None else f"Kendall's tau of pairs that differ by more than 3 %: {tau:.2f}")  # fmt: skip
+        notes = [] if tau is None else [f"Kendall's tau of pairs that differ by more than 3 %: {tau:.2f}"]
+        notes += [] if repeated is None else [f"one half of the rounds with the other: {repeated:.2f}"]
+        yield summary("rank correlation", spearman(measured, guessed), 0.9, True, ", ".join(notes))
     yield Line("estimates, median factor", "", statistics.median(errors), None, "", statistics.median(errors), 1.15, False,
                f"{len(errors)} pairs")  # fmt: skip
     yield Line("estimates, worst factor", "", max(errors), None, "", max(errors), 2.0, False)
