@@ -128,14 +128,15 @@ class Result:
         entrant = self.entrants.get(key)
         if not entrant or not entrant.times or entrant.error:
             return None
-        return self.middle(entrant.times)
+        return self.one_of(entrant.times)
 
     def halves(self, key):
         """The same of the first, third, ... round and of the others; None of one round."""
         times = self.entrants[key].times
-        return (self.middle(times[::2]), self.middle(times[1::2])) if len(times) > 1 else None
+        return (self.one_of(times[::2]), self.one_of(times[1::2])) if len(times) > 1 else None
 
-    def middle(self, times):
+    def one_of(self, times):
+        """What stands for all of them."""
         return min(times) if self.best else statistics.median(times)
 
     def ratio(self, above, below):
