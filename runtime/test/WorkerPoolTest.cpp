@@ -188,6 +188,10 @@ protected:
     sched_setaffinity(0, sizeof(before), &before);
   }
 
+  /// Who falls asleep looks once whether the other is off its core: on a busy
+  /// machine that may be too early or too late, but not so many times.
+  static constexpr int mostRuns = 50;
+
   cpu_set_t before;
 };
 
@@ -245,21 +249,26 @@ TEST_F(WorkerAffinityTest, LetsALateThreadUseTheCoreOfTheCaller) {
   CPU_SET(core, &one);
   WorkerPool pool(2);
   ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
-  std::atomic<bool> hasBegun{false};
-  pool.run([&](int worker) {
-    if (worker == 0) {
-      while (!hasBegun)
-        std::this_thread::yield();
-      // It is off its core before the caller has nothing left to do.
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      return;
-    }
-    hasBegun = true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    cpu_set_t mine;
-    EXPECT_EQ(sched_getaffinity(0, sizeof(mine), &mine), 0);
-    EXPECT_TRUE(CPU_EQUAL(&mine, &one));
-  });
+  std::atomic<bool> hasMoved{false};
+  for (int run = 0; run < mostRuns && !hasMoved; ++run) {
+    std::atomic<bool> hasBegun{false};
+    pool.run([&](int worker) {
+      if (worker == 0) {
+        while (!hasBegun)
+          std::this_thread::yield();
+        // It is off its core before the caller has nothing left to do.
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        return;
+      }
+      hasBegun = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      cpu_set_t mine;
+      EXPECT_EQ(sched_getaffinity(0, sizeof(mine), &mine), 0);
+      hasMoved = CPU_EQUAL(&mine, &one);
+      EXPECT_TRUE(hasMoved || !CPU_ISSET(core, &mine));
+    });
+  }
+  EXPECT_TRUE(hasMoved);
   pool.run([&](int worker) {
     cpu_set_t mine;
     EXPECT_EQ(sched_getaffinity(0, sizeof(mine), &mine), 0);
@@ -274,19 +283,23 @@ TEST_F(WorkerAffinityTest, LetsALateCallerUseTheCoreOfAnIdleThread) {
   if (CPU_COUNT(&before) < 2)
     GTEST_SKIP() << "one core";
   WorkerPool pool(2);
-  pool.run([&](int worker) {
-    if (worker > 0)
-      return;
-    const int core = sched_getcpu();
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  bool hasMoved = false;
+  for (int run = 0; run < mostRuns && !hasMoved; ++run) {
+    pool.run([&](int worker) {
+      if (worker > 0)
+        return;
+      const int core = sched_getcpu();
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      cpu_set_t mine;
+      EXPECT_EQ(sched_getaffinity(0, sizeof(mine), &mine), 0);
+      hasMoved = CPU_COUNT(&mine) == 1 && !CPU_ISSET(core, &mine);
+      EXPECT_TRUE(CPU_COUNT(&mine) == 1 || CPU_EQUAL(&mine, &before));
+    });
     cpu_set_t mine;
     EXPECT_EQ(sched_getaffinity(0, sizeof(mine), &mine), 0);
-    EXPECT_EQ(CPU_COUNT(&mine), 1);
-    EXPECT_FALSE(CPU_ISSET(core, &mine));
-  });
-  cpu_set_t mine;
-  EXPECT_EQ(sched_getaffinity(0, sizeof(mine), &mine), 0);
-  EXPECT_TRUE(CPU_EQUAL(&mine, &before));
+    EXPECT_TRUE(CPU_EQUAL(&mine, &before));
+  }
+  EXPECT_TRUE(hasMoved);
 }
 
 /// But not one that its user keeps off that core.
