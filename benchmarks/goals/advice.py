@@ -33,16 +33,28 @@ def advice(bench):
         model = bench.compiler.model(mlp, w.ONE)
         answer = json.loads(bench.compiler.run("shardc-advise", model, f"--devices={DEVICES}", f"--machine={machine}", "--json"))
         # In the order of their estimates; pipelines that were slower than ten of these were left out.
-        plans = [plan for plan in answer["plans"] if plan["outcome"] == "fits"]
-        keys = []
-        for plan in plans:
-            chosen, flags = layout(plan)
-            keys.append(chosen.name)
-            bench.enter(chosen.name, mlp, chosen, arguments=[*plan["flags"].split(), f"--machine={machine}"], model_flags=flags)
-        result = bench.hold()
-        for key in keys:
-            if error := result.error(key):
-                raise RuntimeError(f"{name}, {key}: {error}")
-        fastest = min(keys, key=result.seconds)
-        yield Line(f"{name}: {keys[0]}", f"{fastest}, fastest of {len(keys)}", result.seconds(keys[0]),
-                   result.seconds(fastest), "s", result.seconds(keys[0]) / result.seconds(fastest), 1.05, False)  # fmt: skip
+        plans = {}
+        for plan in answer["plans"]:
+            if plan["outcome"] == "fits":
+                chosen, flags = layout(plan)
+                key = f"{chosen.name} {plan['flags']}" if chosen.name in plans else chosen.name
+                plans[key] = chosen, flags, [*plan["flags"].split(), f"--machine={machine}"]
+
+        def contest(keys):
+            for key in keys:
+                chosen, flags, arguments = plans[key]
+                bench.enter(key, mlp, chosen, arguments=arguments, model_flags=flags)
+            result = bench.hold()
+            for key in keys:
+                if error := result.error(key):
+                    raise RuntimeError(f"{name}, {key}: {error}")
+            return result
+
+        advised, result = next(iter(plans)), contest(plans)
+        fastest = min(plans, key=result.seconds)
+        first = result.seconds(advised) / result.seconds(fastest)
+        # The fastest of many was lucky, too: the second contest does not know of that.
+        if fastest != advised:
+            result = contest([advised, fastest])
+        yield Line(f"{name}: {advised}", f"{fastest}, fastest of {len(plans)}", result.seconds(advised), result.seconds(fastest), "s",
+                   result.seconds(advised) / result.seconds(fastest), 1.05, False, f"{first:.3g}x in the contest of all")  # fmt: skip
