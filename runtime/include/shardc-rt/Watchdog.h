@@ -24,8 +24,8 @@ namespace shardc::rt {
 struct WatchdogOptions {
   /// Longest time from a `begin` to the next one.
   absl::Duration deadline = absl::Minutes(5);
-  /// What is left to end by itself, after the deadline or the failure of
-  /// another process.
+  /// What is left to end by itself, after the failure of another process; and
+  /// after the deadline, three times as long where there is a store.
   absl::Duration heartbeat = absl::Seconds(5);
   /// Called once, by the thread of the watchdog, with DeadlineExceeded and the
   /// activity that does not end, or the failure of another process. The thread

@@ -11,8 +11,9 @@
 using namespace shardc::rt;
 
 /// Tests of a wait before it gives up its core between two of them, and between
-/// two looks at the clock. A test takes some tenths of a microsecond.
-static constexpr int testsBeforeYield = 2000, testsPerLook = 256;
+/// two looks at the clock. A test takes some tenths of a microsecond, but tens
+/// of milliseconds on a busy computer: MPI, too, gives up the core there.
+static constexpr int testsBeforeYield = 2000, testsPerLook = 8;
 
 absl::StatusOr<std::unique_ptr<MpiTransport>>
 MpiTransport::open(const std::string &path, absl::Duration deadline) {

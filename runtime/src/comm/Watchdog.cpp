@@ -18,8 +18,8 @@ struct Watchdog::State {
   void look();
   /// Notes the passing of `time`; what has expired by it.
   absl::Status pass(absl::Duration time);
-  /// The activity, with what it is in.
-  std::string describe() const;
+  /// The activity, with what it is in and `more`, as the subject of a sentence.
+  std::string describe(absl::string_view more = "") const;
 
   const WatchdogOptions options;
   std::mutex mutex; ///< Of all below.
@@ -78,9 +78,12 @@ void Watchdog::noteProgress() {
     state->store->noteProgress();
 }
 
-std::string Watchdog::State::describe() const {
-  std::string in = explain ? explain() : "";
-  return in.empty() ? activity : absl::StrCat(activity, ", in ", in, ",");
+std::string Watchdog::State::describe(absl::string_view more) const {
+  std::string text = activity;
+  if (std::string in = explain ? explain() : ""; !in.empty())
+    absl::StrAppend(&text, ", in ", in);
+  absl::StrAppend(&text, more);
+  return text == activity ? text : text + ",";
 }
 
 absl::Status Watchdog::State::pass(absl::Duration time) {
@@ -90,14 +93,14 @@ absl::Status Watchdog::State::pass(absl::Duration time) {
     waited = absl::ZeroDuration();
   }
   (current ? waited : spent) += time;
-  const absl::Duration most = options.deadline + options.heartbeat;
-  // To find out whether the other one makes progress, and what it does, may
-  // take two further heartbeats.
-  if (spent > most || (current && waited > most + 2 * options.heartbeat))
+  // To find out that it is another process that makes no progress, and what
+  // that one does, may take two further heartbeats.
+  const absl::Duration most =
+      options.deadline + (store ? 3 : 1) * options.heartbeat;
+  if ((current ? std::max(spent, waited) : spent) > most)
     return absl::DeadlineExceededError(absl::StrCat(
-        describe(),
-        current ? absl::StrCat(", waiting for rank ", current->second, ",")
-                : "",
+        describe(current ? absl::StrCat(", waiting for rank ", current->second)
+                         : ""),
         " has not ended after ", absl::FormatDuration(options.deadline)));
   absl::Status failure = store ? store->checkPeers() : absl::OkStatus();
   sinceFailure = failure.ok() ? absl::ZeroDuration() : sinceFailure + time;
