@@ -49,9 +49,9 @@ struct Event {
 };
 
 /// Goes through the orders of all processes.
-class Processes {
+class ExchangingProcesses {
 public:
-  Processes(const PlanSpec &plan, size_t program, int size);
+  ExchangingProcesses(const PlanSpec &plan, size_t program, int size);
 
   void check() const;
   /// Each process goes on until a wait for a start that has not been. The
@@ -87,7 +87,8 @@ static bool isSameStep(const PipelineStep &one, const PipelineStep &other) {
                     });
 }
 
-Processes::Processes(const PlanSpec &plan, size_t program, int size)
+ExchangingProcesses::ExchangingProcesses(const PlanSpec &plan, size_t program,
+                                         int size)
     : plan(plan), program(program),
       order(orderPipeline(plan, program)->inSequence()) {
   for (int rank = 0; rank < size; ++rank) {
@@ -105,7 +106,7 @@ Processes::Processes(const PlanSpec &plan, size_t program, int size)
       }
 }
 
-std::optional<Event> Processes::eventOf(RankCommand place) const {
+std::optional<Event> ExchangingProcesses::eventOf(RankCommand place) const {
   const Command *command = &commandAt(place);
   uint32_t start = place.command;
   auto *wait = std::get_if<CollectiveWaitCommand>(&command->operation);
@@ -117,7 +118,8 @@ std::optional<Event> Processes::eventOf(RankCommand place) const {
   return Event{wait != nullptr, {place.rank, start}};
 }
 
-std::optional<Event> Processes::collectiveOf(const PipelineStep &step) const {
+std::optional<Event>
+ExchangingProcesses::collectiveOf(const PipelineStep &step) const {
   const auto [rank, command] = step[0];
   auto *wait =
       std::get_if<CollectiveWaitCommand>(&commandAt(step[0]).operation);
@@ -129,7 +131,7 @@ std::optional<Event> Processes::collectiveOf(const PipelineStep &step) const {
   return Event{wait != nullptr, {rank, start}};
 }
 
-void Processes::checkCollectives(const PipelineOrder &own) const {
+void ExchangingProcesses::checkCollectives(const PipelineOrder &own) const {
   // By start its steps so far. Steps of messages that this process alone has
   // make no difference.
   std::map<Start, int> steps;
@@ -154,7 +156,7 @@ void Processes::checkCollectives(const PipelineOrder &own) const {
   EXPECT_TRUE(sequenceOf(own) == sequenceOf(orders[0]));
 }
 
-void Processes::check() const {
+void ExchangingProcesses::check() const {
   std::vector<PipelineStep> others;
   for (const PipelineStep &step : order.steps)
     if (!collectiveOf(step))
@@ -191,7 +193,7 @@ void Processes::check() const {
   }
 }
 
-int Processes::run() const {
+int ExchangingProcesses::run() const {
   // By process; the processes that have each start at all, and those where it
   // has been.
   std::vector<std::vector<Event>> events(orders.size());
@@ -236,7 +238,7 @@ TEST(RemoteMessagesTest, EveryMessageStartsBeforeItsEndAndIsWaitedFor) {
           SCOPED_TRACE(absl::StrCat(ranks, " ranks, ", microbatches,
                                     " microbatches, program ", program, ", ",
                                     size, " processes"));
-          Processes processes((*plan)->spec(), program, size);
+          ExchangingProcesses processes((*plan)->spec(), program, size);
           processes.check();
           EXPECT_EQ(processes.run(), size);
         }
