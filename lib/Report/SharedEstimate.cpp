@@ -5,7 +5,7 @@
 #include "ReuseDistances.h"
 
 #include "shardc/Analysis/CollectiveBytes.h"
-#include "shardc/Analysis/DeviceSums.h"
+#include "shardc/Analysis/GroupKernels.h"
 #include "shardc/Analysis/KernelNest.h"
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/MemoryPlan.h"
@@ -47,15 +47,8 @@ namespace {
 class SharedProgram {
 public:
   SharedProgram(func::FuncOp function, const Machine &machine)
-      : machine(machine), computer(*machine.computer),
-        mesh(getMeshAxes(*getMesh(function->getParentOfType<ModuleOp>()))),
+      : machine(machine), computer(*machine.computer), deviceCopies(function),
         memory(function) {
-    for (BlockArgument argument : function.getArguments()) {
-      auto sharding = function.getArgAttrOfType<ShardingAttr>(
-          argument.getArgNumber(), shardingAttrName);
-      for (int64_t dim = 0; sharding && dim < sharding.getRank(); ++dim)
-        varies[argument] |= getSet(sharding.getAxes(dim));
-    }
     Block &body = function.getBody().front();
     isPipeline = llvm::any_of(getBlocks(function), [](Block *block) {
       return !block->getOps<SendOp>().empty() ||
@@ -79,25 +72,15 @@ public:
 
 private:
   AxisSet getSet(ArrayRef<StringAttr> axes) const {
-    AxisSet set = 0;
-    for (StringAttr axis : axes)
-      if (int number = mesh.find(axis.getValue());
-          number >= 0 && mesh.getSize(number) > 1)
-        set |= axisBit(number);
-    return set;
+    return deviceCopies.getSet(axes);
   }
-
-  /// How many copies there are of what differs along `axes`.
   double getCopies(AxisSet axes) const {
-    double copies = 1;
-    for (int axis = 0; axis < mesh.getNumAxes(); ++axis)
-      if (axes & axisBit(axis))
-        copies *= static_cast<double>(mesh.getSize(axis));
-    return copies;
+    return static_cast<double>(deviceCopies.getCount(axes));
   }
-
+  /// The axes along which the runtime has different copies of a value.
   AxisSet getVaries(Value value) const {
-    return varies.lookup(memory.getRoot(value));
+    return deviceCopies.getAxes(value) &
+           ~summedOver.lookup(memory.getRoot(value));
   }
 
   /// The seconds of an access to `bytes` of `value`, by the bytes that have
@@ -119,6 +102,13 @@ private:
   Merged merge(Operation *op, const OpWork &work, double copies, double added) {
     Merged merged{copies / added, work.rows, work.columns, work.terms * added};
     auto gemm = dyn_cast<GemmOp>(op);
+    if (auto kernel = dyn_cast<KernelOp>(op->getParentOp())) {
+      const GroupKernel group = getGroupKernel(kernel, deviceCopies);
+      if (group.sharedOperand >= 0) {
+        merged.gemms /= static_cast<double>(group.devices);
+        merged.columns *= static_cast<double>(group.devices);
+      }
+    }
     if (!gemm)
       return merged;
     // One GEMM of all rows. Those of a microbatch lie between the others of
@@ -171,7 +161,7 @@ private:
       least =
           gemm.rows * computer.vectorLanes *
           (std::ceil(gemm.terms / computer.vectorLanes) + computer.vectorTerms);
-    else if (hasPairs(op, work))
+    else if (hasPairs(op, work) && gemm.columns == work.columns)
       least = std::min(least, computer.getPairedMultiplyAdds(
                                   gemm.rows, gemm.columns, gemm.terms));
     return least * gemm.gemms * shardc::getComputeSeconds(machine, one) /
@@ -193,15 +183,9 @@ private:
     }
     if (isa<CollectiveWaitOp, RowsOp>(op))
       return;
-    // Between pipeline ranks of one process a message lies in one place. Nobody
-    // knows here along which axes the sender's differ.
-    if (isa<SendOp>(op))
+    // Between pipeline ranks of one process a message lies in one place.
+    if (isa<SendOp, ReceiveOp>(op))
       return;
-    if (isa<ReceiveOp>(op)) {
-      for (Value result : op->getResults())
-        varies[result] = ~AxisSet(0);
-      return;
-    }
     if (getCollectiveCost(op)) {
       if (!isa<CollectiveStartOp>(op->getParentOp()))
         enclosing = op;
@@ -217,17 +201,11 @@ private:
     Block &body = loop.getBody().front();
     // They begin at zero.
     auto sums = body.getArguments().drop_front(loop.getOperands().size());
-    for (auto [result, yielded] : llvm::zip_equal(
-             loop.getResults(), body.getTerminator()->getOperands()))
-      varies[result] |= getVaries(yielded);
     enclosing = loop;
     for (Value result : loop.getResults())
       if (!sums.empty())
         addSpan(0, accessAll(result), 0, 1, 0);
     runBlock(body, 1);
-    for (auto [result, yielded] : llvm::zip_equal(
-             loop.getResults(), body.getTerminator()->getOperands()))
-      varies[result] |= getVaries(yielded);
     if (loop.getCount() > 1)
       runBlock(body, loop.getCount() - 1);
   }
@@ -291,7 +269,7 @@ private:
   /// what it adds to one reduction alone reads the total.
   AxisSet getSummedAxes(Operation *op) const {
     if (auto kernel = dyn_cast<KernelOp>(op)) {
-      Operation *sum = getSummedDevices(kernel) > 1
+      Operation *sum = getGroupKernel(kernel, deviceCopies).addsUp()
                            ? getSumOverDevices(kernel.getResult(0))
                            : nullptr;
       return sum ? getSet(getMovedAxes(sum)) : 0;
@@ -337,16 +315,17 @@ private:
 
   void runKernel(Operation *op, int64_t runs) {
     AxisSet axes = 0;
-    for (Value operand : op->getOperands())
-      axes |= getVaries(operand);
-    op->walk([&](Operation *inner) { axes |= getCoordinates(inner); });
+    for (Value result : op->getResults())
+      axes |= deviceCopies.getAxes(result);
     const double copies = getCopies(axes);
     const AxisSet summed = getSummedAxes(op) & axes;
-    if (summed)
-      sums[memory.getRoot(getTotal(cast<GemmOp>(op)))] = cast<GemmOp>(op);
+    if (summed) {
+      auto gemm = dyn_cast<GemmOp>(op);
+      Value total = memory.getRoot(gemm ? getTotal(gemm) : op->getResult(0));
+      sums[total] = gemm;
+      summedOver[total] = summedOver[memory.getRoot(op->getResult(0))] = summed;
+    }
     axes &= ~summed;
-    for (Value result : op->getResults())
-      varies[result] |= axes;
     const double results = getCopies(axes);
     double flops = 0, compute = 0, reads = copies, work = 0;
     bool isMeasured = false;
@@ -507,27 +486,6 @@ private:
     return copies * (isa<AllReduceOp>(op) ? members : 1);
   }
 
-  /// The axes whose coordinates `op` reads.
-  AxisSet getCoordinates(Operation *op) const {
-    if (isa<SliceOp>(op)) {
-      AxisSet axes = 0;
-      for (Attribute axis : cast<SliceOp>(op).getAxes())
-        axes |= getSet(cast<StringAttr>(axis));
-      return axes;
-    }
-    AxisSet axes = 0;
-    if (auto mask = dyn_cast<MaskOp>(op)) {
-      for (int64_t dim : mask.getDims())
-        axes |= getSet(mask.getShard().getAxes(dim));
-      return axes;
-    }
-    for (NamedAttribute attribute : op->getAttrs())
-      if (auto shard = dyn_cast<ShardingAttr>(attribute.getValue()))
-        for (int64_t dim = 0; dim < shard.getRank(); ++dim)
-          axes |= getSet(shard.getAxes(dim));
-    return axes;
-  }
-
   /// The seconds in which a collective reads `bytes` of `value`. If there are
   /// several copies, each worker reads those that others have written as well.
   double move(Value value, double bytes, double copies) {
@@ -635,7 +593,6 @@ private:
         out &= ~over;
       else
         out |= over;
-      varies[result] |= out;
       double copies = getCopies(out), written = getBytes(result) * copies;
       // Every result is made of as many bytes, but for sums.
       double read = written;
@@ -684,11 +641,12 @@ private:
 
   const Machine &machine;
   const ComputerRates &computer;
-  MeshAxes mesh;
+  DeviceCopies deviceCopies;
   ReuseDistances memory;
-  /// The axes along which the devices have different copies of a value.
-  llvm::DenseMap<Value, AxisSet> varies;
-  /// Values that GEMMs have added up over devices, with one of them.
+  /// By value the axes over which kernels and GEMMs have added it up.
+  llvm::DenseMap<Value, AxisSet> summedOver;
+  /// Values that GEMMs have added up over devices, with one of them, or
+  /// kernels, with null.
   llvm::DenseMap<Value, GemmOp> sums;
   bool isPipeline = false;
   llvm::DenseMap<Operation *, size_t> spanOf;

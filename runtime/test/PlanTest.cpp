@@ -133,13 +133,13 @@ void addPart(fb::PlanT &p, int64_t extent, std::vector<uint16_t> buffers,
   part->coordinate_axes = std::move(axes);
   launch(p)->parts.push_back(std::move(part));
 }
-/// Lets kernel `kernel` add up the launch's results of `devices` devices, if it
+/// Lets kernel `kernel` compute the launch for `devices` devices, if it
 /// reads no coordinates of `axes`.
-void addSum(fb::PlanT &p, uint32_t kernel, uint32_t devices,
-            std::vector<uint16_t> axes = {}) {
+void addGroupKernel(fb::PlanT &p, uint32_t kernel, uint32_t devices,
+                    std::vector<uint16_t> axes = {}) {
   addPart(p, 6, {0, 1}, std::move(axes));
-  launch(p)->sum_kernel = kernel;
-  launch(p)->sum_devices = devices;
+  launch(p)->group_kernel = kernel;
+  launch(p)->group_devices = devices;
 }
 /// Makes it a plan for a GPU and returns the launch.
 fb::LaunchT *launchOnGpu(fb::PlanT &p) {
@@ -217,28 +217,45 @@ INSTANTIATE_TEST_SUITE_P(
           addPart(p, 2, {0, 1}, {0});
           addPart(p, 4, {0, 1}, {0});
         },
-        +[](fb::PlanT &p) { addSum(p, 2, 2); },
-        +[](fb::PlanT &p) { addSum(p, 1, 1); },
-        +[](fb::PlanT &p) { addSum(p, 1, 3); },
-        +[](fb::PlanT &p) { addSum(p, 1, ~uint32_t(0)); },
-        +[](fb::PlanT &p) { addSum(p, 1, 2, {0}); },
-        +[](fb::PlanT &p) { launch(p)->sum_devices = 2; },
-        +[](fb::PlanT &p) { addSum(p, 1, 2), launch(p)->writes = 2; },
-        +[](fb::PlanT &p) { addSum(p, 1, 2), launch(p)->writes = 0; },
+        +[](fb::PlanT &p) { addGroupKernel(p, 2, 2); },
+        +[](fb::PlanT &p) { addGroupKernel(p, 1, 1); },
+        +[](fb::PlanT &p) { addGroupKernel(p, 1, 3); },
+        +[](fb::PlanT &p) { addGroupKernel(p, 1, ~uint32_t(0)); },
+        +[](fb::PlanT &p) { addGroupKernel(p, 1, 2, {0}); },
+        +[](fb::PlanT &p) { launch(p)->group_devices = 2; },
+        +[](fb::PlanT &p) { addGroupKernel(p, 1, 2), launch(p)->writes = 2; },
+        +[](fb::PlanT &p) { addGroupKernel(p, 1, 2), launch(p)->writes = 0; },
         +[](fb::PlanT &p) {
-          addSum(p, 1, 2);
+          addGroupKernel(p, 1, 2);
           p.programs[0]->buffers[3]->dtype = fb::DType::I32;
         },
         +[](fb::PlanT &p) {
-          addSum(p, 1, 2);
+          addGroupKernel(p, 1, 2);
           launch(p)->parts[0]->extent = 3;
           addPart(p, 3, {0, 1}, {});
         },
-        +[](fb::PlanT &p) { addSum(p, 1, 2), test::addLoop(p, 0, 2); },
+        +[](fb::PlanT &p) { addGroupKernel(p, 1, 2), test::addLoop(p, 0, 2); },
+        // The kernel of a group that shares a buffer.
+        +[](fb::PlanT &p) { launch(p)->group_shared = 0; },
+        +[](fb::PlanT &p) {
+          addGroupKernel(p, 2, 2), launch(p)->group_shared = 0;
+        },
+        +[](fb::PlanT &p) {
+          addGroupKernel(p, 1, 3), launch(p)->group_shared = 0;
+        },
+        +[](fb::PlanT &p) {
+          addGroupKernel(p, 1, 2), launch(p)->group_shared = 1;
+        },
+        +[](fb::PlanT &p) {
+          addGroupKernel(p, 1, 2), launch(p)->group_shared = 1 << 30;
+        },
+        +[](fb::PlanT &p) {
+          addGroupKernel(p, 1, 2, {0}), launch(p)->group_shared = 0;
+        },
         +[](fb::PlanT &p) {
           fb::LaunchT *onGpu = launchOnGpu(p);
-          onGpu->sum_kernel = 1;
-          onGpu->sum_devices = 2;
+          onGpu->group_kernel = 1;
+          onGpu->group_devices = 2;
         },
         +[](fb::PlanT &p) { p.gpu_target = "sm_90"; },
         +[](fb::PlanT &p) { launchOnGpu(p)->threads = 48; },

@@ -522,8 +522,8 @@ std::function<void(fb::PlanT &)> withSummedLaunch(int devices,
     };
     fb::LaunchT launch;
     launch.kernel = plan.kernels.size();
-    launch.sum_kernel = launch.kernel + 1;
-    launch.sum_devices = devices;
+    launch.group_kernel = launch.kernel + 1;
+    launch.group_devices = devices;
     plan.kernels.insert(
         plan.kernels.end(),
         {"test_triple", "test_triple_sum_" + std::to_string(devices)});

@@ -232,8 +232,8 @@ TEST(ScatteredSumsTest, ColumnsOfTheSumOfAKernelAreCopied) {
     const std::string bytes = makePlan(2, [&](fb::PlanT &plan) {
       fb::LaunchT launch;
       launch.kernel = plan.kernels.size();
-      launch.sum_kernel = launch.kernel + 1;
-      launch.sum_devices = 2;
+      launch.group_kernel = launch.kernel + 1;
+      launch.group_devices = 2;
       plan.kernels.insert(plan.kernels.end(),
                           {"test_triple", "test_triple_sum_2"});
       const uint32_t a = addParameter(plan, "a", {8, 64}, {{0}, {}});

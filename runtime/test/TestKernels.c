@@ -47,6 +47,36 @@ TEST_TRIPLE_SUM(3)
 TEST_TRIPLE_SUM(4)
 TEST_TRIPLE_SUM(6)
 
+/* out[i] = shared[i] * own[i]. */
+void test_product(void *const *buffers, const int64_t *context, int64_t begin,
+                  int64_t end) {
+  const float *shared = buffers[0], *own = buffers[1];
+  float *out = buffers[2];
+  (void)context;
+  for (int64_t i = begin; i < end; ++i)
+    out[i] = shared[i] * own[i];
+}
+
+/* The same for so many devices that have one `shared`; adds 1, so that a test
+   sees that it ran. */
+#define TEST_PRODUCT_GROUP(devices)                                            \
+  void test_product_group_##devices(void *const *buffers,                      \
+                                    const int64_t *context, int64_t begin,     \
+                                    int64_t end) {                             \
+    const float *shared = buffers[0];                                          \
+    (void)context;                                                             \
+    for (int64_t device = 0; device < devices; ++device) {                     \
+      const float *own = buffers[2 * device + 1];                              \
+      float *out = buffers[2 * devices + device];                              \
+      for (int64_t i = begin; i < end; ++i)                                    \
+        out[i] = shared[i] * own[i] + 1.0f;                                    \
+    }                                                                          \
+  }
+TEST_PRODUCT_GROUP(2)
+TEST_PRODUCT_GROUP(3)
+TEST_PRODUCT_GROUP(4)
+TEST_PRODUCT_GROUP(6)
+
 /* As test_scale, after in[begin] times a million rounds of nothing. */
 void test_slow(void *const *buffers, const int64_t *context, int64_t begin,
                int64_t end) {

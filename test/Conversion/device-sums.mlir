@@ -7,11 +7,12 @@
 
 // CHECK-LABEL: func.func @sum
 // CHECK: shardc.kernel
-// CHECK-SAME: shardc.extent = 4 : i64
+// CHECK-SAME: shardc.extent = 4 : i64, shardc.group_devices = 3 : i64, shardc.group_symbol = "shardc_matmul_0_sum"
 // CHECK-SAME: bytes = array<i64: 4096, 0, 16384>
-// CHECK-SAME: shardc.sum_devices = 3 : i64, shardc.sum_symbol = "shardc_matmul_0_sum", shardc.symbol = "shardc_matmul_0"
+// CHECK-SAME: shardc.symbol = "shardc_matmul_0"
 // Its sums are over other axes.
-// CHECK: shardc.sum_devices = 2 : i64, shardc.sum_symbol = "shardc_matmul_1_sum", shardc.symbol = "shardc_matmul_1"
+// CHECK: shardc.group_devices = 2 : i64, shardc.group_symbol = "shardc_matmul_1_sum"
+// CHECK-SAME: shardc.symbol = "shardc_matmul_1"
 // CHECK-LABEL: llvm.func @shardc_matmul_0(
 // CHECK: llvm.intr.fma
 // CHECK-NOT: llvm.fadd
@@ -48,7 +49,7 @@ func.func @sum(%x: tensor<1024x4xf32>, %w: tensor<4x16xf32>) -> (tensor<1024x16x
 // device has computed some.
 
 // CHECK-LABEL: func.func @none
-// CHECK-NOT: shardc.sum_symbol
+// CHECK-NOT: shardc.group_symbol
 // CHECK: llvm.return
 shardc.mesh @mesh <["model" = 2]>
 func.func @none(%x: tensor<64x8xf32>, %w: tensor<8x8xf32>, %y: tensor<64x8xf32>)

@@ -99,8 +99,8 @@ FailureOr<MeshOp> prepareKernelModule(ModuleOp module) {
   };
   WalkResult result = module.walk([&](KernelOp kernel) {
     for (StringRef name :
-         {symbolAttrName, sumSymbolAttrName, sumDevicesAttrName, extentAttrName,
-          threadsAttrName, partsAttrName})
+         {symbolAttrName, groupSymbolAttrName, groupDevicesAttrName,
+          groupSharedAttrName, extentAttrName, threadsAttrName, partsAttrName})
       kernel->removeAttr(name);
     if (checkElements(kernel, kernel.getOperandTypes()).wasInterrupted())
       return WalkResult::interrupt();

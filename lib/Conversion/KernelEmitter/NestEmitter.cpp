@@ -23,8 +23,10 @@ void NestEmitter::startNest(int64_t numLanes, bool hasLinearPlaces) {
   isFlat = hasLinearPlaces;
 }
 
-static LoopBuilder::Key getKey(Value tensor, ArrayRef<Index> index) {
-  LoopBuilder::Key key{tensor.getAsOpaquePointer()};
+static LoopBuilder::Key getKey(int64_t device, Value tensor,
+                               ArrayRef<Index> index) {
+  LoopBuilder::Key key{reinterpret_cast<const void *>(device),
+                       tensor.getAsOpaquePointer()};
   for (const Index &dim : index) {
     key.push_back(dim.value.getAsOpaquePointer());
     key.push_back(reinterpret_cast<const void *>(dim.lanes * 2));
@@ -46,7 +48,7 @@ static unsigned getLevel(ArrayRef<Index> index) {
 
 Value NestEmitter::evaluate(Value tensor, ArrayRef<Index> fullIndex) {
   IndexList index = dropUnitDims(tensor, fullIndex);
-  LoopBuilder::Key key = getKey(tensor, index);
+  LoopBuilder::Key key = getKey(memory.getDevice(), tensor, index);
   // A value preset in an inner scope is found before one is built outside.
   if (Value value = loops.find(key))
     return value;
@@ -59,7 +61,7 @@ Value NestEmitter::evaluate(Value tensor, ArrayRef<Index> fullIndex) {
 
 void NestEmitter::preset(Value tensor, ArrayRef<Index> fullIndex, Value value) {
   IndexList index = dropUnitDims(tensor, fullIndex);
-  loops.remember(getKey(tensor, index), value);
+  loops.remember(getKey(memory.getDevice(), tensor, index), value);
 }
 
 Value NestEmitter::compute(Value tensor, ArrayRef<Index> index) {

@@ -18,7 +18,9 @@ namespace shardc {
 static constexpr int64_t maxScratchBytes = 256 << 10;
 
 void GemmBuilder::build(UnitRange range) {
-  if (plan.isInnerProduct)
+  if (plan.deviceLanes > 0)
+    buildSideBySide(range);
+  else if (plan.isInnerProduct)
     buildInnerProducts(range);
   else
     buildTiles(range);
@@ -79,7 +81,7 @@ void GemmBuilder::storePacked(Value packed, const Index &place, Value lanes) {
   builder.create<LLVM::StoreOp>(
       loc, math.convert(lanes, type),
       buildAddress(builder, loc, packed, type, place.value),
-      getPackedAlignment(type, numLanes));
+      getPackedAlignment(type, math.numLanes));
 }
 
 /// Transposes a square of as many rows as lanes. Each round pairs rows and
@@ -159,7 +161,7 @@ void GemmBuilder::packInto(Value packed, const Index &batch,
                            const Index &column, int64_t columns) {
   const GemmView &gemm = plan.gemm;
   DotGeneralOp dot = nest.dot;
-  const int64_t width = getPanelWidth();
+  const int64_t width = getPanelWidth(), numLanes = math.numLanes;
   Value operand =
       getFactorInMemory(plan.isSwapped ? dot.getLhs() : dot.getRhs());
   auto load = [&](const Index &k, const Index &place, int64_t stride,
@@ -268,17 +270,17 @@ void GemmBuilder::buildPanel(const Index &batch, const Index &column,
       (gemm.rhs.free != 1 || isPadded || meetInFewSets(gemm, elementBytes)))
     packed = packPanels(batch, column, columns);
   if (plan.hasPairs)
-    buildRowsOfPairs(batch, range, packed);
+    buildRowSteps(range, rowsOfPairs, [&](const Index &row, int64_t rows) {
+      if (rows > 1)
+        buildPairs(batch, row, rows, packed);
+      else
+        buildTile(batch, row, rows, /*chains=*/1, Index(), gemm.n, packed);
+    });
   else
     buildWholeTiles(batch, column, columns, range, packed);
-  if (plan.lastRows == 0)
-    return;
-  if (!range.low)
-    return buildLastRows(batch, column, columns, packed);
-  // They are all of the last unit.
-  Value isLast = math.compareInt(arith::CmpIPredicate::eq, range.high,
-                                 loops.constantI64(plan.units));
-  loops.buildIf(isLast, [&] { buildLastRows(batch, column, columns, packed); });
+  buildLastRows(range, [&](const Index &row, int64_t chains) {
+    buildTile(batch, row, plan.lastRows, chains, column, columns, packed);
+  });
 }
 
 void GemmBuilder::buildWholeTiles(const Index &batch, const Index &column,
@@ -286,8 +288,8 @@ void GemmBuilder::buildWholeTiles(const Index &batch, const Index &column,
                                   Value packed) {
   const int64_t rows = plan.tileRows, tiles = plan.gemm.m / rows;
   auto buildTileAt = [&](Index tile, ValueRange) {
-    buildTile(batch, loops.mulIndex(tile, rows), rows,
-              getGemmChains(plan.gemm, rows), column, columns, packed);
+    buildTile(batch, loops.mulIndex(tile, rows), rows, plan.chains, column,
+              columns, packed);
     return SmallVector<Value>();
   };
   if (!range.low) {
@@ -299,16 +301,27 @@ void GemmBuilder::buildWholeTiles(const Index &batch, const Index &column,
   loops.buildLoop(range.low, high, 1, {}, buildTileAt);
 }
 
-void GemmBuilder::buildLastRows(const Index &batch, const Index &column,
-                                int64_t columns, Value packed) {
+void GemmBuilder::buildLastRows(
+    UnitRange range,
+    llvm::function_ref<void(const Index &row, int64_t chains)> body) {
   const GemmView &gemm = plan.gemm;
-  Index row = loops.makeIndex(loops.constantI64(gemm.m - plan.lastRows));
-  buildTile(batch, row, plan.lastRows, getGemmChains(gemm, plan.lastRows),
-            column, columns, packed);
+  if (plan.lastRows == 0)
+    return;
+  auto build = [&] {
+    body(loops.makeIndex(loops.constantI64(gemm.m - plan.lastRows)),
+         getGemmChains(gemm, plan.lastRows));
+  };
+  if (!range.low)
+    return build();
+  // They are all of the last unit.
+  Value isLast = math.compareInt(arith::CmpIPredicate::eq, range.high,
+                                 loops.constantI64(plan.units));
+  loops.buildIf(isLast, build);
 }
 
-void GemmBuilder::buildRowsOfPairs(const Index &batch, UnitRange range,
-                                   Value packed) {
+void GemmBuilder::buildRowSteps(
+    UnitRange range, int64_t least,
+    llvm::function_ref<void(const Index &row, int64_t rows)> body) {
   // The last rows have chains of their own.
   const int64_t rows = plan.gemm.m - plan.lastRows;
   int64_t perRange = rows;
@@ -320,7 +333,12 @@ void GemmBuilder::buildRowsOfPairs(const Index &batch, UnitRange range,
     end = math.min(math.mul(range.high, perUnit), end);
   }
   // Steps of so many rows, as many as there are; the rest has smaller ones.
-  auto buildSteps = [&](int64_t step, llvm::function_ref<void(Index)> body) {
+  auto buildSteps = [&](int64_t step) {
+    // As a loop that is left out: one row has no place of its own.
+    if (!range.low && rows == step) {
+      body(Index(), step);
+      return false;
+    }
     const bool hasRest = perRange % step != 0 || rows % step != 0;
     Value stop = end;
     if (hasRest)
@@ -328,20 +346,78 @@ void GemmBuilder::buildRowsOfPairs(const Index &batch, UnitRange range,
                       builder.create<arith::RemUIOp>(loc, math.sub(end, begin),
                                                      loops.constantI64(step)));
     loops.buildLoop(begin, stop, step, {}, [&](Index row, ValueRange) {
-      body(row);
+      body(row, step);
       return SmallVector<Value>();
     });
     begin = stop;
     return hasRest;
   };
   bool hasRest = true;
-  for (int64_t step = plan.tileRows; hasRest && step >= rowsOfPairs; step /= 2)
-    hasRest = buildSteps(
-        step, [&](Index row) { buildPairs(batch, row, step, packed); });
+  for (int64_t step = plan.tileRows; hasRest && step >= least; step /= 2)
+    hasRest = buildSteps(step);
   if (hasRest)
-    buildSteps(1, [&](Index row) {
-      buildTile(batch, row, 1, /*chains=*/1, Index(), plan.gemm.n, packed);
+    buildSteps(1);
+}
+
+void GemmBuilder::buildSideBySide(UnitRange range) {
+  const int64_t width = getPanelWidth(), lanes = plan.deviceLanes;
+  // The devices of each panel are others, so that its code is.
+  for (int64_t first = 0; first < getNumColumns(); first += width) {
+    const int64_t columns = std::min(width, getNumColumns() - first);
+    Value packed = getScratch(plan.gemm.k * width);
+    math.numLanes = lanes;
+    Value zeros =
+        math.splat(math.constant(getComputeType(nest.dot->getResult(0)), 0.0));
+    for (int64_t column = 0; column < columns; column += lanes) {
+      memory.setDevice((first + column) / lanes);
+      packInto(buildAddress(builder, loc, packed, getPackedType(),
+                            loops.constantI64(column)),
+               Index(), Index(), plan.gemm.n);
+    }
+    // Nobody reads the sums of columns beside the last, but NaNs take long.
+    if (columns % numLanes != 0)
+      loops.buildCountedLoop(plan.gemm.k, {}, [&](Index k, ValueRange) {
+        for (int64_t column = columns; column % numLanes != 0; column += lanes)
+          storePacked(packed, loops.addIndex(loops.mulIndex(k, width), column),
+                      zeros);
+        return SmallVector<Value>();
+      });
+    math.numLanes = numLanes;
+    buildRowSteps(range, /*least=*/1, [&](const Index &row, int64_t rows) {
+      buildSharedTile(row, rows, plan.chains, first, columns, packed);
     });
+    buildLastRows(range, [&](const Index &row, int64_t chains) {
+      buildSharedTile(row, plan.lastRows, chains, first, columns, packed);
+    });
+  }
+}
+
+void GemmBuilder::buildSharedTile(const Index &row, int64_t rows,
+                                  int64_t chains, int64_t column,
+                                  int64_t columns, Value packed) {
+  const int64_t lanes = plan.deviceLanes;
+  memory.setDevice(0);
+  SmallVector<Value> sums =
+      accumulateTile(Index(), row, rows, chains, Index(), columns, packed);
+  const int64_t vectors = sums.size() / rows;
+  // Each device has its own lanes, operands and results.
+  math.numLanes = lanes;
+  for (int64_t first = 0; first < columns; first += lanes) {
+    memory.setDevice((column + first) / lanes);
+    for (int64_t r = 0; r < rows; ++r) {
+      Value vector = sums[r * vectors + first / numLanes];
+      if (lanes < numLanes)
+        vector = builder.create<vector::ShuffleOp>(
+            loc, vector, vector,
+            llvm::to_vector(
+                llvm::seq(first % numLanes, first % numLanes + lanes)));
+      Index place = loops.constantIndex(0, plan.gemm.n);
+      IndexList index = getIndex(Index(), loops.addIndex(row, r), place);
+      emitter.preset(nest.dot->getResult(0), index, vector);
+      storeFull(index);
+    }
+  }
+  math.numLanes = numLanes;
 }
 
 SmallVector<Value> GemmBuilder::joinPairs(ArrayRef<Value> sums, int64_t rows) {
@@ -375,6 +451,13 @@ SmallVector<Value> GemmBuilder::joinPairs(ArrayRef<Value> sums, int64_t rows) {
     joined.push_back(vector);
   }
   return joined;
+}
+
+SmallVector<Value> GemmBuilder::addUpDevices(ComputeOnDevice compute) {
+  SmallVector<Value> sums = addUpDevices(compute, 0, plan.devices);
+  // The sum has one result.
+  memory.setDevice(0);
+  return sums;
 }
 
 SmallVector<Value> GemmBuilder::addUpDevices(ComputeOnDevice compute,
@@ -497,9 +580,11 @@ void GemmBuilder::buildPairs(const Index &batch, const Index &row, int64_t rows,
   }
 }
 
-void GemmBuilder::buildTile(const Index &batch, const Index &row, int64_t rows,
-                            int64_t chains, const Index &column,
-                            int64_t columns, Value packed) {
+SmallVector<Value> GemmBuilder::accumulateTile(const Index &batch,
+                                               const Index &row, int64_t rows,
+                                               int64_t chains,
+                                               const Index &column,
+                                               int64_t columns, Value panel) {
   const GemmView &gemm = plan.gemm;
   DotGeneralOp dot = nest.dot;
   Value lhs = getFactorInMemory(plan.isSwapped ? dot.getRhs() : dot.getLhs());
@@ -515,7 +600,6 @@ void GemmBuilder::buildTile(const Index &batch, const Index &row, int64_t rows,
   SmallVector<Index> tileRows;
   for (int64_t r = 0; r < rows; ++r)
     tileRows.push_back(loops.addIndex(row, r));
-  Value panel;
   auto accumulate = [&](Index k, MutableArrayRef<Value> accs) {
     SmallVector<Value> columnsOfRhs;
     for (int64_t v = 0; v < vectors; ++v) {
@@ -543,20 +627,27 @@ void GemmBuilder::buildTile(const Index &batch, const Index &row, int64_t rows,
     }
   };
   Value zero = math.splat(math.constant(type, 0.0));
-  SmallVector<Value> accs = addUpDevices([&](int64_t device) {
-    panel = getPanel(packed, device);
-    return buildChains(
-        gemm.k, chains, SmallVector<Value>(tile, zero), accumulate,
-        [&](size_t, Value left, Value right) { return math.add(left, right); });
-  });
+  return buildChains(
+      gemm.k, chains, SmallVector<Value>(tile, zero), accumulate,
+      [&](size_t, Value left, Value right) { return math.add(left, right); });
+}
 
+void GemmBuilder::buildTile(const Index &batch, const Index &row, int64_t rows,
+                            int64_t chains, const Index &column,
+                            int64_t columns, Value packed) {
+  DotGeneralOp dot = nest.dot;
+  SmallVector<Value> accs = addUpDevices([&](int64_t device) {
+    return accumulateTile(batch, row, rows, chains, column, columns,
+                          getPanel(packed, device));
+  });
+  const int64_t vectors = accs.size() / rows;
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t v = 0; v < vectors; ++v) {
       Index place = loops.addIndex(column, v * numLanes);
       if (!place.value)
         place.value = loops.constantI64(0);
-      place.lanes = getLanes(v);
-      IndexList index = getIndex(batch, tileRows[r], place);
+      place.lanes = std::min(numLanes, columns - v * numLanes);
+      IndexList index = getIndex(batch, loops.addIndex(row, r), place);
       Value acc = accs[r * vectors + v];
       // A result of one element has no lanes.
       bool hasLanes = llvm::any_of(

@@ -33,7 +33,11 @@ public:
 private:
   /// Lanes of a panel of columns: one vector or two.
   int64_t getPanelWidth() const {
-    return plan.gemm.n > numLanes ? 2 * numLanes : numLanes;
+    return getNumColumns() > numLanes ? 2 * numLanes : numLanes;
+  }
+  /// Those of all devices whose columns lie side by side.
+  int64_t getNumColumns() const {
+    return plan.deviceLanes > 0 ? plan.devices * plan.deviceLanes : plan.gemm.n;
   }
   /// One unit for each batch, each group of rows, or each block of columns.
   void buildTiles(UnitRange range);
@@ -43,17 +47,31 @@ private:
                   UnitRange range);
   void buildWholeTiles(const Index &batch, const Index &column, int64_t columns,
                        UnitRange range, mlir::Value packed);
-  /// The rows of units with lanes over pairs of columns: tiles, behind the last
-  /// whole one of the range half a tile, down to four rows, then single rows.
-  void buildRowsOfPairs(const Index &batch, UnitRange range,
-                        mlir::Value packed);
-  /// The rows behind whole tiles, whose elements have chains of their own.
-  void buildLastRows(const Index &batch, const Index &column, int64_t columns,
-                     mlir::Value packed);
+  /// The rows of units that are no tiles: tiles, behind the last whole one of
+  /// the range half a tile, down to `least` rows, then single rows.
+  void
+  buildRowSteps(UnitRange range, int64_t least,
+                llvm::function_ref<void(const Index &row, int64_t rows)> body);
+  /// The columns of several devices side by side.
+  void buildSideBySide(UnitRange range);
+  /// The rows behind whole tiles, if the range has them, whose elements have
+  /// chains of their own.
+  void buildLastRows(
+      UnitRange range,
+      llvm::function_ref<void(const Index &row, int64_t chains)> body);
   /// Each element adds up in `chains` chains.
   void buildTile(const Index &batch, const Index &row, int64_t rows,
                  int64_t chains, const Index &column, int64_t columns,
                  mlir::Value packed);
+  /// The sums of a tile, a row's vectors behind one another. The columns are in
+  /// `panel`, if not null, or in the device's memory.
+  llvm::SmallVector<mlir::Value>
+  accumulateTile(const Index &batch, const Index &row, int64_t rows,
+                 int64_t chains, const Index &column, int64_t columns,
+                 mlir::Value panel);
+  /// A tile of columns of several devices, from that of number `column` on.
+  void buildSharedTile(const Index &row, int64_t rows, int64_t chains,
+                       int64_t column, int64_t columns, mlir::Value packed);
   /// A tile of `rows`, a multiple of four, with lanes over pairs of columns.
   void buildPairs(const Index &batch, const Index &row, int64_t rows,
                   mlir::Value packed);
@@ -67,15 +85,15 @@ private:
   /// a tree: that of a sum over devices, runtime/src/base/ReductionTree.h.
   using ComputeOnDevice =
       llvm::function_ref<llvm::SmallVector<mlir::Value>(int64_t device)>;
-  llvm::SmallVector<mlir::Value> addUpDevices(ComputeOnDevice compute) {
-    return addUpDevices(compute, 0, plan.devices);
-  }
+  llvm::SmallVector<mlir::Value> addUpDevices(ComputeOnDevice compute);
   llvm::SmallVector<mlir::Value> addUpDevices(ComputeOnDevice compute,
                                               int64_t first, int64_t devices);
   /// Copies a panel of columns of each device's second factor to the stack, as
   /// vectors of columns for each k. Null if they are too large.
   mlir::Value packPanels(const Index &batch, const Index &column,
                          int64_t columns);
+  /// Copies columns of a device's second factor into a panel, in vectors of the
+  /// current lanes.
   void packInto(mlir::Value packed, const Index &batch, const Index &column,
                 int64_t columns);
   /// That of a device, null if nothing is packed.

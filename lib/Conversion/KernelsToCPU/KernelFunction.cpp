@@ -4,8 +4,6 @@
 #include "IterationBytes.h"
 #include "NestBuilder.h"
 
-#include "shardc/Analysis/DeviceSums.h"
-
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SetVector.h"
@@ -56,6 +54,7 @@ static SmallVector<int64_t> getTouchedBuffers(KernelOp kernel,
 SmallVector<KernelPart> buildKernelFunction(KernelOp kernel, MeshOp mesh,
                                             ModuleOp functions, StringRef name,
                                             int64_t mostLanes,
+                                            GroupKernel group,
                                             int64_t devices) {
   Location loc = kernel.getLoc();
   auto builder = OpBuilder::atBlockEnd(functions.getBody());
@@ -81,18 +80,23 @@ SmallVector<KernelPart> buildKernelFunction(KernelOp kernel, MeshOp mesh,
   for (int64_t device = 0; device < devices; ++device)
     for (BlockArgument argument : body.getArguments())
       emitter.memory.bind(argument, loadPointer(position++));
-  ResultBuffers buffers;
-  for (Value result : yield->getOperands())
-    buffers[result].push_back(loadPointer(position++));
+  const bool isSum = group.sharedOperand < 0;
+  SmallVector<ResultBuffers> buffers(isSum ? 1 : devices);
+  for (ResultBuffers &ofDevice : buffers)
+    for (Value result : yield->getOperands())
+      ofDevice[result].push_back(loadPointer(position++));
 
   std::vector<NestPlan> plans;
   SmallVector<KernelPart> parts;
   int64_t extent = 0;
   for (KernelNest &nest : getKernelNests(kernel)) {
     SmallVector<int64_t> touched = getTouchedBuffers(kernel, nest);
-    NestPlan &plan = plans.emplace_back(
-        planNest(std::move(nest), mostLanes, getSummedDevices(kernel)));
-    plan.devices = devices;
+    NestPlan &plan =
+        plans.emplace_back(planNest(std::move(nest), mostLanes, group.devices));
+    if (isSum)
+      plan.devices = devices;
+    else if (devices > 1)
+      planSideBySide(plan, mostLanes, devices);
     SmallVector<int64_t> bytes = getBytesPerIteration(kernel, plan, touched);
     parts.push_back(
         {plan.getExtent(), std::move(touched), std::move(bytes), {}});

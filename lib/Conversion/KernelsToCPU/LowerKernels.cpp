@@ -10,7 +10,7 @@
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "shardc/Analysis/DescribeOp.h"
-#include "shardc/Analysis/DeviceSums.h"
+#include "shardc/Analysis/GroupKernels.h"
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
@@ -27,13 +27,23 @@ namespace shardc {
 static LogicalResult buildFunctions(ModuleOp module, MeshOp mesh,
                                     ModuleOp functions, int64_t mostLanes) {
   Builder builder(module.getContext());
+  llvm::DenseMap<func::FuncOp, std::unique_ptr<DeviceCopies>> copies;
+  auto getGroup = [&](KernelOp kernel) {
+    auto function = kernel->getParentOfType<func::FuncOp>();
+    std::unique_ptr<DeviceCopies> &ofFunction = copies[function];
+    if (!ofFunction)
+      ofFunction = std::make_unique<DeviceCopies>(function);
+    return getGroupKernel(kernel, *ofFunction);
+  };
   LogicalResult result = buildDistinctKernels(
       module,
       [&](KernelOp kernel, StringRef name, NamedAttrList &attributes) {
+        const GroupKernel group = getGroup(kernel);
         int64_t extent = 0;
         SmallVector<Attribute> parts;
         for (const KernelPart &part :
-             buildKernelFunction(kernel, mesh, functions, name, mostLanes)) {
+             buildKernelFunction(kernel, mesh, functions, name, mostLanes,
+                                 group, /*devices=*/1)) {
           extent += part.extent;
           parts.push_back(builder.getDictionaryAttr(
               {builder.getNamedAttr(
@@ -52,18 +62,25 @@ static LogicalResult buildFunctions(ModuleOp module, MeshOp mesh,
                        builder.getI64IntegerAttr(std::max<int64_t>(extent, 1)));
         if (extent > 0)
           attributes.set(partsAttrName, builder.getArrayAttr(parts));
-        if (int64_t devices = getSummedDevices(kernel); devices > 1) {
-          std::string sum = (name + "_sum").str();
-          buildKernelFunction(kernel, mesh, functions, sum, mostLanes, devices);
-          attributes.set(sumSymbolAttrName, builder.getStringAttr(sum));
-          attributes.set(sumDevicesAttrName,
-                         builder.getI64IntegerAttr(devices));
+        if (group.devices > 1) {
+          std::string symbol =
+              (name + (group.addsUp() ? "_sum" : "_group")).str();
+          buildKernelFunction(kernel, mesh, functions, symbol, mostLanes, group,
+                              group.devices);
+          attributes.set(groupSymbolAttrName, builder.getStringAttr(symbol));
+          attributes.set(groupDevicesAttrName,
+                         builder.getI64IntegerAttr(group.devices));
+          if (!group.addsUp())
+            attributes.set(groupSharedAttrName,
+                           builder.getI64IntegerAttr(group.sharedOperand));
         }
         return success();
       },
-      [](KernelOp kernel) {
-        int64_t devices = getSummedDevices(kernel);
-        return devices > 1 ? std::to_string(devices) : "";
+      [&](KernelOp kernel) -> std::string {
+        GroupKernel group = getGroup(kernel);
+        if (group.devices == 1)
+          return "";
+        return std::to_string(group.devices) + (group.addsUp() ? " sum" : "");
       });
   if (failed(result))
     return failure();

@@ -11,7 +11,7 @@ using namespace mlir;
 namespace shardc {
 
 void buildNest(NestEmitter &emitter, const NestPlan &plan,
-               const ResultBuffers &buffers, UnitRange range) {
+               ArrayRef<ResultBuffers> buffers, UnitRange range) {
   emitter.startNest(plan.numLanes, plan.isFlat);
   switch (plan.nest.kind) {
   case NestKind::Map:
@@ -25,11 +25,11 @@ void buildNest(NestEmitter &emitter, const NestPlan &plan,
 }
 
 void NestBuilder::storeFull(ArrayRef<Index> index) {
-  storeFullResults(emitter, nest, buffers, index);
+  storeFullResults(emitter, nest, buffers[memory.getDevice()], index);
 }
 
 void NestBuilder::storeOuter(ArrayRef<Index> index) {
-  storeOuterResults(emitter, nest, buffers, index);
+  storeOuterResults(emitter, nest, buffers[memory.getDevice()], index);
 }
 
 SmallVector<Value> NestBuilder::buildVectors(

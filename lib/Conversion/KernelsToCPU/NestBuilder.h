@@ -22,15 +22,16 @@ struct UnitRange {
 };
 
 /// Builds the loops of the nest for a range of units that starts at a multiple
-/// of `unitsPerIteration` and ends at one or at the last unit.
+/// of `unitsPerIteration` and ends at one or at the last unit. `buffers` are
+/// those of each device whose results it computes.
 void buildNest(NestEmitter &emitter, const NestPlan &plan,
-               const ResultBuffers &buffers, UnitRange range);
+               llvm::ArrayRef<ResultBuffers> buffers, UnitRange range);
 
 /// The loops over units, vectors and chains of a nest. Borrows its arguments.
 class NestBuilder {
 public:
   NestBuilder(NestEmitter &emitter, const NestPlan &plan,
-              const ResultBuffers &buffers)
+              llvm::ArrayRef<ResultBuffers> buffers)
       : emitter(emitter), loops(emitter.loops), memory(emitter.memory),
         builder(loops.builder), loc(loops.loc), math(loops.math), plan(plan),
         nest(plan.nest), buffers(buffers) {}
@@ -45,7 +46,7 @@ protected:
   const NestPlan &plan;
   const int64_t numLanes = plan.numLanes;
   const KernelNest &nest;
-  const ResultBuffers &buffers;
+  const llvm::ArrayRef<ResultBuffers> buffers;
 
   /// One step: its index, along the vectorised dimension with lanes, and its
   /// own accumulators.

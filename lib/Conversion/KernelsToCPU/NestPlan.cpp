@@ -91,8 +91,7 @@ static void planPairs(NestPlan &plan, int64_t rowDims) {
   // Terms of a row lie side by side, four at least.
   if (plan.isSwapped || gemm.n < 2 || gemm.n > mostColumnsOfPairs ||
       rowDims > 1 || gemm.k < baseLanes / 2 || gemm.k > mostTermsOfPairs ||
-      gemm.lhs.contracted != 1 || gemm.lhs.free < gemm.k ||
-      getGemmChains(gemm, plan.tileRows) > 1)
+      gemm.lhs.contracted != 1 || gemm.lhs.free < gemm.k || plan.chains > 1)
     return;
   // Each element of the epilogue needs others at its own place alone.
   DotGeneralOp dot = plan.nest.dot;
@@ -162,6 +161,7 @@ static bool planGemm(NestPlan &plan, int64_t mostLanes) {
   int64_t mostRows =
       (vectors == 2 ? mostRowsOfTwo : mostRowsOfVector) / (isWide ? 2 : 1);
   plan.tileRows = plan.unitRows = getTileRows(gemm.m, mostRows);
+  plan.chains = getGemmChains(gemm, plan.tileRows);
   plan.lastRows = gemm.m % plan.tileRows;
   if (!isWide)
     planPairs(plan, rowDims);
@@ -178,16 +178,29 @@ static bool planGemm(NestPlan &plan, int64_t mostLanes) {
   return true;
 }
 
-NestPlan planNest(KernelNest nest, int64_t mostLanes, int64_t summedDevices) {
+void planSideBySide(NestPlan &plan, int64_t mostLanes, int64_t devices) {
+  plan.devices = devices;
+  plan.deviceLanes = plan.gemm.n;
+  const int64_t columns = devices * plan.deviceLanes;
+  if (columns > baseLanes)
+    plan.numLanes = mostLanes;
+  plan.hasPairs = false;
+  const int64_t mostRows =
+      columns > plan.numLanes ? mostRowsOfTwo : mostRowsOfVector;
+  plan.tileRows = getTileRows(plan.unitsPerIteration * plan.unitRows,
+                              std::max<int64_t>(mostRows / plan.chains, 1));
+}
+
+NestPlan planNest(KernelNest nest, int64_t mostLanes, int64_t groupDevices) {
   NestPlan plan;
   plan.nest = std::move(nest);
   KernelNest &n = plan.nest;
   if (n.kind == NestKind::Gemm) {
     if (planGemm(plan, mostLanes)) {
-      // A sum is as many times the work. It ends where nests over the same rows
+      // It has as many times the work, and ends where nests over the same rows
       // do.
-      for (; summedDevices > 1 && plan.unitsPerIteration % 2 == 0;
-           summedDevices /= 2)
+      for (; groupDevices > 1 && plan.unitsPerIteration % 2 == 0;
+           groupDevices /= 2)
         plan.unitsPerIteration /= 2;
       return plan;
     }

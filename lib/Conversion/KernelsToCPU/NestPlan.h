@@ -46,12 +46,18 @@ struct NestPlan {
   bool isInnerProduct = false;
   /// Lanes run over pairs of columns of `rowsOfPairs` rows.
   bool hasPairs = false;
-  /// Devices whose GEMMs the function computes, and adds up.
+  /// Devices whose GEMMs the function computes, and adds up, or computes side
+  /// by side.
   int64_t devices = 1;
+  /// If not 0, the columns of the devices' results, which have one left factor,
+  /// lie side by side in vectors, those of each in so many lanes.
+  int64_t deviceLanes = 0;
   /// Lanes of its vectors.
   int64_t numLanes = baseLanes;
   /// Rows of a register tile, and of a unit (Gemm).
   int64_t tileRows = 1, unitRows = 1;
+  /// Chains of each element in whole tiles.
+  int64_t chains = 1;
   /// Rows at the end whose elements have the chains of a tile of so many rows.
   int64_t lastRows = 0;
   /// Independent units, and how many of them make one iteration of the kernel.
@@ -64,9 +70,13 @@ struct NestPlan {
 };
 
 /// Plans a nest: how it is vectorised, with at most so many lanes, and divided.
-/// Another function of the same iterations may add up the GEMMs of
-/// `summedDevices`.
-NestPlan planNest(KernelNest nest, int64_t mostLanes, int64_t summedDevices);
+/// Another function of the same iterations may compute the GEMMs of
+/// `groupDevices`.
+NestPlan planNest(KernelNest nest, int64_t mostLanes, int64_t groupDevices);
+
+/// Lets the function of a Gemm compute those of `devices` devices, which have
+/// one left factor, in the same iterations. Elements have the same chains.
+void planSideBySide(NestPlan &plan, int64_t mostLanes, int64_t devices);
 
 } // namespace shardc
 

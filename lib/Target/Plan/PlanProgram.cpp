@@ -159,11 +159,14 @@ void ProgramWriter::addKernel(KernelOp kernel) {
     return plan.kernels.insert({symbol, uint32_t(plan.kernels.size())})
         .first->second;
   };
-  uint32_t number = getNumber(symbol), sumNumber = 0, sumDevices = 0;
-  if (auto sum = kernel->getAttrOfType<StringAttr>(sumSymbolAttrName)) {
-    sumNumber = getNumber(sum);
-    sumDevices =
-        kernel->getAttrOfType<IntegerAttr>(sumDevicesAttrName).getInt();
+  uint32_t number = getNumber(symbol), groupNumber = 0, groupDevices = 0;
+  int32_t groupShared = -1;
+  if (auto group = kernel->getAttrOfType<StringAttr>(groupSymbolAttrName)) {
+    groupNumber = getNumber(group);
+    groupDevices =
+        kernel->getAttrOfType<IntegerAttr>(groupDevicesAttrName).getInt();
+    if (auto shared = kernel->getAttrOfType<IntegerAttr>(groupSharedAttrName))
+      groupShared = shared.getInt();
   }
   std::vector<uint32_t> used;
   for (Value operand : kernel.getOperands())
@@ -180,13 +183,14 @@ void ProgramWriter::addKernel(KernelOp kernel) {
   flops += getNumRuns(kernel) * launchFlops;
   ArrayRef<uint32_t> reads = ArrayRef(used).take_front(kernel.getNumOperands());
   ArrayRef<uint32_t> writes = ArrayRef(used).take_back(kernel.getNumResults());
-  commands.add(
-      kernel, fb::Operation::Launch,
-      fb::CreateLaunchDirect(
-          builder, number, &used, extent ? extent.getInt() : 1,
-          /*grain=*/1, kernel.getNumResults(), threads ? threads.getInt() : 0,
-          parts.empty() ? nullptr : &parts, launchFlops, sumNumber, sumDevices),
-      access(reads, writes));
+  commands.add(kernel, fb::Operation::Launch,
+               fb::CreateLaunchDirect(
+                   builder, number, &used, extent ? extent.getInt() : 1,
+                   /*grain=*/1, kernel.getNumResults(),
+                   threads ? threads.getInt() : 0,
+                   parts.empty() ? nullptr : &parts, launchFlops, groupNumber,
+                   groupDevices, groupShared),
+               access(reads, writes));
 }
 
 void ProgramWriter::addGemm(GemmOp gemm) {

@@ -39,5 +39,6 @@ void CallOrders::choose(Step &step) {
   for (const Step::Call &call : step.calls)
     for (int64_t operand = 0; operand < step.operands; ++operand)
       if (step.accesses[operand].isWrite)
-        togetherOf[step.table[call.buffers + operand]] = step.together;
+        togetherOf[step.table[call.buffers + operand]] =
+            step.together * step.resultsPerCall();
 }

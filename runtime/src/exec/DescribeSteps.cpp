@@ -105,17 +105,19 @@ devicesOf(const Step &step, const PlanSpec &plan, const DeviceSet &devices,
       result = operand.buffer;
   if (auto *gemm = std::get_if<GemmCommand>(&command.operation))
     result = gemm->c;
-  const bool isByCall =
-      step.calls.size() == step.devices.size() && step.calls.size() > 1;
+  const size_t perCall = step.resultsPerCall();
+  const bool isByCall = step.calls.size() * perCall == step.devices.size() &&
+                        step.calls.size() > 1;
   found.resize(isByCall ? step.calls.size() / step.together : 1);
   for (int64_t device = local.first; device < local.last; ++device) {
-    size_t call = 0;
+    size_t copy = 0;
     auto placeOn = [&](int64_t other) {
       return devices.layout.offsetOf(number, result, other);
     };
-    while (isByCall && call < step.devices.size() &&
-           placeOn(step.devices[call]) != placeOn(device))
-      ++call;
+    while (isByCall && copy < step.devices.size() &&
+           placeOn(step.devices[copy]) != placeOn(device))
+      ++copy;
+    const size_t call = copy / perCall;
     if (call < found.size() * step.together)
       found[call / step.together].push_back(plan.deviceOf(step.rank, device));
   }
@@ -158,10 +160,10 @@ TracedProgram shardc::rt::describeSteps(const PlanSpec &plan,
     one.flops = step.flops;
     if (auto *launch = std::get_if<LaunchCommand>(&command.operation);
         launch && launch->extent > 0) {
-      one.flops = double(launch->matmulFlops) * step.calls.size() * step.terms *
+      one.flops = double(launch->matmulFlops) * step.calls.size() * step.group *
                   (step.last - step.first) / launch->extent;
-      if (step.terms > 1)
-        one.name = devices.plan.kernels[launch->sumKernel];
+      if (step.group > 1)
+        one.name = devices.plan.kernels[launch->groupKernel];
     }
     one.wireBytes = step.wireBytes;
     one.devices = devicesOf(step, plan, devices, program, command);

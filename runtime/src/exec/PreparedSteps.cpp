@@ -13,6 +13,7 @@
 #include "exec/ProgramBuffers.h"
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 
@@ -57,8 +58,11 @@ private:
                  std::vector<PreparedCollective *> now);
   absl::Status named(const absl::Status &status, uint32_t command) const;
   void addLaunch(uint32_t command, const LaunchCommand &launch);
-  void bindTerms(Step &step, uint32_t command,
-                 const LaunchCommand &launch) const;
+  std::vector<std::vector<int64_t>>
+  findGroups(const Step &step, uint32_t command,
+             const LaunchCommand &launch) const;
+  void bindGroups(Step &step, const LaunchCommand &launch,
+                  const std::vector<std::vector<int64_t>> &groups) const;
   CollectiveSpec
   describeCollective(const CollectiveStartCommand &command) const;
   CollectiveSpec bindCollective(const PipelineStep &starts, int64_t run) const;
@@ -114,31 +118,74 @@ Step::Bytes Step::bytesOf(int64_t operand, int64_t beginTile,
   return touched;
 }
 
-/// Makes the launch one that adds up the results of devices.
-void StepBuilder::bindTerms(Step &step, uint32_t command,
-                            const LaunchCommand &launch) const {
-  step.kernel = devices().kernels.kernel(launch.sumKernel);
-  step.terms = launch.sumDevices;
-  // What is read of each device, then the one result.
+/// The devices of each call of the launch's kernel for groups, if that takes
+/// the place of the other one: all of a group over which a sum is computed, or
+/// those that have one shared buffer. Else none.
+std::vector<std::vector<int64_t>>
+StepBuilder::findGroups(const Step &step, uint32_t command,
+                        const LaunchCommand &launch) const {
+  if (devices().layout.addsUp(number, command))
+    return devices().layout.termsOf(number, command, step.devices);
+  std::vector<std::vector<int64_t>> groups;
+  if (launch.groupShared < 0)
+    return groups;
+  absl::flat_hash_map<const char *, size_t> groupOf;
+  for (int64_t device : step.devices) {
+    auto [found, isNew] = groupOf.try_emplace(
+        address(device, launch.buffers[launch.groupShared]), groups.size());
+    if (isNew)
+      groups.emplace_back();
+    groups[found->second].push_back(device);
+  }
+  // A process may have a part of a group.
+  if (absl::c_any_of(groups, [&](const std::vector<int64_t> &group) {
+        return static_cast<int64_t>(group.size()) != launch.groupDevices;
+      }))
+    groups.clear();
+  return groups;
+}
+
+/// Makes the launch one of the kernel for groups, with a call for each.
+void StepBuilder::bindGroups(
+    Step &step, const LaunchCommand &launch,
+    const std::vector<std::vector<int64_t>> &groups) const {
+  step.kernel = devices().kernels.kernel(launch.groupKernel);
+  step.group = launch.groupDevices;
+  step.addsUp = launch.canAddUp();
+  // What is read of each device, then the results.
+  const int64_t reads = launch.buffers.size() - launch.writes;
   auto repeat = [&](auto &ofOperands) {
-    auto read = ofOperands;
-    read.pop_back();
-    for (int64_t term = 1; term < step.terms; ++term)
-      ofOperands.insert(ofOperands.begin(), read.begin(), read.end());
+    if (ofOperands.empty())
+      return;
+    auto all = ofOperands;
+    all.clear();
+    for (int64_t device = 0; device < step.group; ++device)
+      all.insert(all.end(), ofOperands.begin(), ofOperands.begin() + reads);
+    for (int64_t result = 0; result < step.resultsPerCall(); ++result)
+      all.insert(all.end(), ofOperands.begin() + reads, ofOperands.end());
+    ofOperands = std::move(all);
   };
   repeat(step.accesses);
+  repeat(step.strides);
   repeat(step.parts[0].bytesPerIteration);
   step.operands = step.accesses.size();
-  step.strides.clear();
+  const std::vector<int64_t> holders = std::move(step.devices);
   step.table.clear();
-  const std::vector<std::vector<int64_t>> terms =
-      devices().layout.termsOf(number, command, step.devices);
-  for (size_t i = 0; i < step.calls.size(); ++i) {
-    step.calls[i].buffers = step.table.size();
-    for (int64_t device : terms[i])
-      for (size_t read = 0; read + 1 < launch.buffers.size(); ++read)
+  step.calls.clear();
+  step.devices.clear();
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const std::vector<int64_t> results =
+        step.addsUp ? std::vector<int64_t>{holders[i]} : groups[i];
+    step.calls.push_back(
+        {devices().contexts.data() + results[0] * devices().contextStride,
+         step.table.size()});
+    for (int64_t device : groups[i])
+      for (int64_t read = 0; read < reads; ++read)
         step.table.push_back(address(device, launch.buffers[read]));
-    step.table.push_back(address(step.devices[i], launch.buffers.back()));
+    for (int64_t device : results)
+      for (size_t write = reads; write < launch.buffers.size(); ++write)
+        step.table.push_back(address(device, launch.buffers[write]));
+    step.devices.insert(step.devices.end(), results.begin(), results.end());
   }
 }
 
@@ -164,8 +211,8 @@ void StepBuilder::addLaunch(uint32_t command, const LaunchCommand &launch) {
     step.last = next;
     step.tiles = (step.last - step.first + launch.grain - 1) / launch.grain;
     bind(step, operands, launch.buffers);
-    if (devices().layout.addsUp(number, command))
-      bindTerms(step, command, launch);
+    if (auto groups = findGroups(step, command, launch); !groups.empty())
+      bindGroups(step, launch, groups);
   }
 }
 

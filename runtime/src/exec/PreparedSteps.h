@@ -107,9 +107,10 @@ struct Step {
   std::vector<uint64_t> strides;
 
   KernelFunction kernel = nullptr;
-  /// Devices whose results a call of the kernel adds up; it has the operands of
-  /// one after the other, then the result.
-  int64_t terms = 1;
+  /// Devices of a call of the kernel; it has the operands of one after the
+  /// other, then their results, or one, if it adds these up.
+  int64_t group = 1;
+  bool addsUp = false;
   /// Iterations [first, last), those of `parts`.
   int64_t first = 0, last = 1, grain = 1;
   std::vector<Part> parts;
@@ -141,7 +142,7 @@ struct Step {
   /// Of the last step of a collective: those before which it starts and its
   /// wait begins, which may be itself. Else negative.
   int64_t startedAt = -1, waitedAt = -1;
-  /// One device for every copy of the results: that of each call, or of all
+  /// One device for every copy of the results: those of each call, or of all
   /// calls together. Of local steps but those of messages.
   std::vector<int64_t> devices;
   double flops = 0; ///< Of a GEMM, of all calls.
@@ -156,6 +157,8 @@ struct Step {
     return kind != Kind::Collective && kind != Kind::Loop;
   }
   bool endsCollective() const { return startedAt >= 0; }
+  /// Copies of the results that a call of the kernel computes.
+  int64_t resultsPerCall() const { return addsUp ? 1 : group; }
   int64_t numTasks() const { return calls.size() * tiles; }
   /// Calls `visit(call, begin, end)` for the tiles [begin, end) of each call
   /// that are among the tasks [begin, end).

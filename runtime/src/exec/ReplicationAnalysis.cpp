@@ -114,7 +114,7 @@ static void noteUse(const PlanSpec &plan, const ProgramSpec &program,
       value.terms.push_back(number);
   } else if (auto *launch = std::get_if<LaunchCommand>(&operation)) {
     // It computes the value, and nothing else does: see `canAddUp`.
-    value.isLinear &= operand.isWrite && launch->sumDevices > 0;
+    value.isLinear &= operand.isWrite && launch->canAddUp();
     value.terms.push_back(number);
   } else if (auto *start = std::get_if<CollectiveStartCommand>(&operation)) {
     value.isLinear &= !operand.isWrite && isSum(plan, *start);
@@ -174,7 +174,7 @@ static bool canAddUp(const PlanSpec &plan, const ProgramSpec &program,
     const auto &operation = program.commands[number].operation;
     if (auto *launch = std::get_if<LaunchCommand>(&operation))
       return value.terms.size() == 1 &&
-             plan.mesh.numShards(axes) == launch->sumDevices &&
+             plan.mesh.numShards(axes) == launch->groupDevices &&
              hasWholeGroups(plan, axes, sharing.processes);
     auto &gemm = std::get<GemmCommand>(operation);
     return !sharing.addsInOrder ||

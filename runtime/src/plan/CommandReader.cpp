@@ -64,26 +64,41 @@ absl::Status CommandReader::readLaunch(const fb::Launch &file,
                " buffers");
   if (absl::Status s = readParts(file, launch); !s.ok())
     return s;
-  return readSum(file, launch);
+  return readGroupKernel(file, launch);
 }
 
-absl::Status CommandReader::readSum(const fb::Launch &file,
-                                    LaunchCommand &launch) const {
-  launch.sumKernel = file.sum_kernel();
-  launch.sumDevices = file.sum_devices();
-  if (launch.sumDevices == 0)
+absl::Status CommandReader::readGroupKernel(const fb::Launch &file,
+                                            LaunchCommand &launch) const {
+  launch.groupKernel = file.group_kernel();
+  launch.groupDevices = file.group_devices();
+  launch.groupShared = file.group_shared();
+  if (launch.groupDevices == 0) {
+    if (launch.groupShared >= 0)
+      return bad("no kernel for the devices that share buffer ",
+                 launch.groupShared);
     return absl::OkStatus();
-  if (launch.sumKernel >= plan.kernels.size())
-    return bad("kernel ", launch.sumKernel, " of ", plan.kernels.size(),
-               " adds up results");
-  if (launch.sumDevices < 2 || launch.sumDevices > plan.mesh.numDevices())
-    return bad("a kernel adds up the results of ", launch.sumDevices, " of ",
+  }
+  if (launch.groupKernel >= plan.kernels.size())
+    return bad("kernel ", launch.groupKernel, " of ", plan.kernels.size(),
+               " for a group");
+  if (launch.groupDevices < 2 || launch.groupDevices > plan.mesh.numDevices())
+    return bad("a kernel for ", launch.groupDevices, " of ",
                plan.mesh.numDevices(), " devices");
-  if (!plan.gpuTarget.empty() || left > 0 || launch.writes != 1 ||
-      launch.parts.size() != 1 || !launch.parts[0].coordinateAxes.empty() ||
+  if (!plan.gpuTarget.empty() || launch.parts.size() != 1 ||
+      !launch.parts[0].coordinateAxes.empty())
+    return bad("a kernel for a group whose launch has not one part without "
+               "coordinates, on a CPU");
+  const int64_t reads = launch.buffers.size() - launch.writes;
+  if (!launch.canAddUp()) {
+    if (launch.groupShared >= reads)
+      return bad("devices of a group share buffer ", launch.groupShared, " of ",
+                 reads, " that are read");
+    return absl::OkStatus();
+  }
+  if (left > 0 || launch.writes != 1 ||
       program.buffers[launch.buffers.back()].dtype != DType::F32)
     return bad("a kernel adds up results of a launch that has not one, of f32, "
-               "in one part without coordinates, outside of loops, on a CPU");
+               "outside of loops");
   return absl::OkStatus();
 }
 

@@ -61,7 +61,8 @@ private:
 
   absl::Status readLaunch(const fb::Launch &file, LaunchCommand &launch) const;
   absl::Status readParts(const fb::Launch &file, LaunchCommand &launch) const;
-  absl::Status readSum(const fb::Launch &file, LaunchCommand &launch) const;
+  absl::Status readGroupKernel(const fb::Launch &file,
+                               LaunchCommand &launch) const;
   absl::Status readGemm(const fb::Gemm &file, GemmCommand &gemm) const;
   absl::Status checkColumnSums(const GemmCommand &gemm) const;
   absl::Status readCollective(const fb::CollectiveStart &file,

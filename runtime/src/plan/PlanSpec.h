@@ -110,10 +110,15 @@ struct LaunchCommand {
   /// All iterations, in order: one part or more, none for a GPU.
   std::vector<LaunchPart> parts;
   uint64_t matmulFlops = 0; ///< Of one device.
-  /// Adds up the results of `sumDevices` devices, if these are more than 0: it
-  /// takes what is read of one after the other, then one result.
-  uint32_t sumKernel = 0;
-  int64_t sumDevices = 0;
+  /// The kernel of `groupDevices` devices, if these are more than 0. It takes
+  /// what is read of one after the other, then what is written. They have one
+  /// buffer number `groupShared`; if that is negative, the kernel adds up their
+  /// results, in one buffer.
+  uint32_t groupKernel = 0;
+  int64_t groupDevices = 0;
+  int64_t groupShared = -1;
+
+  bool canAddUp() const { return groupDevices > 0 && groupShared < 0; }
 };
 
 struct GemmCommand {

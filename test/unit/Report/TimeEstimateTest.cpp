@@ -681,6 +681,28 @@ func.func @f(%x: tensor<16x4xf32> {shardc.sharding = #shardc.sharding<@mesh, [{}
             5 * 512 / 50.0);
 }
 
+TEST_F(SharedTimeTest, KernelsComputeColumnsOfDevicesWithOneLeftFactor) {
+  // Half a vector of columns on each of four devices.
+  machine.computer->vectorLanes = 16;
+  auto getSeconds = [&](const char *ofRows) {
+    return estimate(R"(
+func.func @f(%x: tensor<16x3xf32> {shardc.sharding = #shardc.sharding<@mesh, [{)" +
+                    std::string(ofRows) + R"(}, {}]>},
+             %w: tensor<3x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{}, {"data"}]>}) -> tensor<16x8xf32> {
+  %0 = shardc.kernel(%x, %w) : (tensor<16x3xf32>, tensor<3x8xf32>) -> tensor<16x8xf32> {
+  ^bb0(%a: tensor<16x3xf32>, %b: tensor<3x8xf32>):
+    %1 = shardc.dot_general %a, %b contracting = [1] x [0]
+        : tensor<16x3xf32>, tensor<3x8xf32> -> tensor<16x8xf32>
+    shardc.yield %1 : tensor<16x8xf32>
+  }
+  return %0 : tensor<16x8xf32>
+})")
+        .computeSeconds;
+  };
+  EXPECT_DOUBLE_EQ(getSeconds(""), 16 * 5 * 2 * 16 * 2 / 10.0 + 0.25);
+  EXPECT_DOUBLE_EQ(getSeconds("\"data\""), 4 * 16 * 5 * 16 * 2 / 10.0 + 0.25);
+}
+
 TEST_F(SharedTimeTest, CollectivesCopyWhatDiffers) {
   machine.computer->memory = {{1, 10}};
   // All devices have the same 32 bytes, which are read and written once.

@@ -46,6 +46,7 @@ public:
   }
   /// Lets loads read the buffers of a device, of the first one until then.
   void setDevice(int64_t number) { device = number; }
+  int64_t getDevice() const { return device; }
   /// Makes `elements` the content of a tensor, as data of the module.
   void bindData(mlir::Value tensor, mlir::DenseElementsAttr elements);
   /// Sets the multiple of bytes at which one buffer starts.

@@ -3,7 +3,7 @@
 #ifndef SHARDC_CONVERSION_KERNELSTOCPU_KERNELFUNCTION_H
 #define SHARDC_CONVERSION_KERNELSTOCPU_KERNELFUNCTION_H
 
-#include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Analysis/GroupKernels.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -33,14 +33,14 @@ struct KernelPart {
 /// Builds function `name` at the end of `functions` for `kernel`, in the LLVM,
 /// scf, arith, math and vector dialects, with vectors of at most so many lanes.
 /// Returns its parts in the order of their iterations, which the lanes do not
-/// change. With `devices` = getSummedDevices(kernel) > 1 the function has the
-/// operands of so many, device by device, and their results are added up in the
-/// order of the tree of docs/Hosts.md, in one result.
-llvm::SmallVector<KernelPart> buildKernelFunction(KernelOp kernel, MeshOp mesh,
-                                                  mlir::ModuleOp functions,
-                                                  llvm::StringRef name,
-                                                  int64_t mostLanes,
-                                                  int64_t devices = 1);
+/// change. It is the function of one device, or with `devices` = group.devices
+/// that of a group: it has their operands, device by device, then their
+/// results, or one, to which theirs are added up in the order of the tree of
+/// docs/Hosts.md.
+llvm::SmallVector<KernelPart>
+buildKernelFunction(KernelOp kernel, MeshOp mesh, mlir::ModuleOp functions,
+                    llvm::StringRef name, int64_t mostLanes, GroupKernel group,
+                    int64_t devices);
 
 } // namespace shardc
 

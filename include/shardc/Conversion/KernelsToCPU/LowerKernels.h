@@ -21,9 +21,10 @@ namespace shardc {
 /// `void(ptr buffers, ptr context, i64 begin, i64 end)` of the LLVM dialect in
 /// the nested module @kernels. `buffers` has the addresses of the operands,
 /// then of the results; `context` has the device's coordinate on each mesh
-/// axis, then the seed. Equal kernels share one function. Where a sum over
-/// devices alone reads the result of a GEMM, a second function adds up those of
-/// a group: `shardc.sum_symbol`, of `shardc.sum_devices`. Each kernel op gets
+/// axis, then the seed. Equal kernels share one function. A kernel may have a
+/// second function for a group of devices (Analysis/GroupKernels.h):
+/// `shardc.group_symbol`, of `shardc.group_devices`, with the operand
+/// `shardc.group_shared` if it adds up no results. Each kernel op gets
 /// `shardc.symbol`, the function's name, `shardc.extent`, the number of its
 /// independent iterations, and `shardc.parts`: the ranges of iterations with
 /// the buffers that they touch and the mesh axes, by number, whose coordinates

@@ -138,10 +138,11 @@ constexpr llvm::StringLiteral offsetsAttrName = "shardc.offsets";
 
 /// The function in @kernels.
 constexpr llvm::StringLiteral symbolAttrName = "shardc.symbol";
-/// The function in @kernels that adds up its results over devices, and their
-/// number.
-constexpr llvm::StringLiteral sumSymbolAttrName = "shardc.sum_symbol";
-constexpr llvm::StringLiteral sumDevicesAttrName = "shardc.sum_devices";
+/// The function in @kernels for a group of devices, their number, and the
+/// operand that is the same on all of them; without it, results are added up.
+constexpr llvm::StringLiteral groupSymbolAttrName = "shardc.group_symbol";
+constexpr llvm::StringLiteral groupDevicesAttrName = "shardc.group_devices";
+constexpr llvm::StringLiteral groupSharedAttrName = "shardc.group_shared";
 /// Iterations of its outer loop, or blocks of its grid.
 constexpr llvm::StringLiteral extentAttrName = "shardc.extent";
 /// Threads of a block.
