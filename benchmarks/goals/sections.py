@@ -67,6 +67,26 @@ def wide(bench):
     yield from device_lines(bench, result, name, mlp)
 
 
+def bf16(bench):
+    """Steps in bf16 beside those in f32: twice the multiply-adds, where the CPU has them."""
+    goal = 1.7 if has_cpu_flag("avx512_bf16") else 0.8
+    for mlp, name in (w.IMAGES, w.IMAGES_NAME), (w.WIDE, w.WIDE_NAME):
+        layouts = (w.ONE, w.DP8)
+        for layout in layouts:
+            bench.enter(layout.name, mlp, layout)
+            bench.enter(layout.name + " bf16", mlp, layout, arguments=("--dtype=bf16",))
+        result = bench.hold()
+        for layout in layouts:
+            line = bench.line(result, f"{name}, {layout.name}, bf16", mlp, layout.name + " bf16", "itself in f32", layout.name, goal, True)
+            line.limit = line.limit.replace("peak FLOP/s", "peak FLOP/s in f32")
+            yield line
+
+
+def has_cpu_flag(name):
+    with open("/proc/cpuinfo") as file:
+        return any(name in line.split() for line in file if line.startswith("flags"))
+
+
 def epoch(bench):
     """Whole epochs of batches gathered from the data, with evaluation on the test
     part; seconds per train step. In the second contest files are read anew."""
@@ -271,6 +291,6 @@ def checkpoint_peer_lines(bench, mlp, folder):
                                   "not run: --with-checkpoint-peers installs it")  # fmt: skip
 
 
-SECTIONS = {"micro": micro, "notebook": notebook, "images": images, "wide": wide, "epoch": epoch, "shapes": shapes, "growth": growth,
+SECTIONS = {"micro": micro, "notebook": notebook, "images": images, "wide": wide, "bf16": bf16, "epoch": epoch, "shapes": shapes, "growth": growth,
             "busy": busy, "pipelines": pipelines, "compilation": compilation, "memory": memory, "processes": processes,
             "estimates": estimates, "advice": advice, "checkpoints": checkpoints}  # fmt: skip

@@ -2,11 +2,13 @@
 
 #include "backends/cpu/PackedGemm.h"
 
+#include "base/Convert.h"
 #include "base/ReductionTree.h"
 #include "exec/RunGemm.h"
 
 #include "Sanitized.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -25,15 +27,17 @@ struct KernelsOf {
 
 /// All versions; those that this CPU cannot run are skipped by name.
 std::vector<KernelsOf> versions() {
-  bool hasAvx512 = false, hasAvx2 = false;
+  bool hasAvx512 = false, hasAvx2 = false, hasPairs = false;
 #if defined(__x86_64__)
   hasAvx512 =
       __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl");
   hasAvx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  hasPairs = hasAvx512 && __builtin_cpu_supports("avx512bf16");
 #endif
   return {{"portable", &MicroKernels::portable(), true},
           {"avx2", &MicroKernels::avx2(), hasAvx2},
-          {"avx512", &MicroKernels::avx512(), hasAvx512}};
+          {"avx512", &MicroKernels::avx512(), hasAvx512},
+          {"avx512bf16", &MicroKernels::avx512bf16(), hasPairs}};
 }
 
 GemmCommand commandOf(int64_t m, int64_t n, int64_t k, bool transposeA = false,
@@ -79,8 +83,10 @@ std::vector<float> computeGemm(const PreparedGemm &gemm, Operands operands,
 }
 
 /// Compares with sums in double; the bound is that of sums of k terms.
+/// `rounding` is that of the result, relative to it.
 void expectNear(const GemmCommand &gemm, const Operands &operands,
-                const std::vector<float> &c, bool hasBias) {
+                const std::vector<float> &c, bool hasBias,
+                double rounding = 0) {
   auto at = [](const std::vector<float> &of, int64_t i, int64_t stride,
                int64_t term, int64_t termStride) {
     return double(of[i * stride + term * termStride]);
@@ -105,7 +111,8 @@ void expectNear(const GemmCommand &gemm, const Operands &operands,
         sum += operands.bias[j], size += std::fabs(operands.bias[j]);
       if (gemm.activation == Activation::Relu)
         sum = std::max(sum, 0.0);
-      ASSERT_NEAR(c[place], sum, (gemm.k + 3) * unit * size)
+      ASSERT_NEAR(c[place], sum,
+                  (gemm.k + 3) * unit * size + rounding * std::fabs(sum))
           << gemm.m << "x" << gemm.n << "x" << gemm.k << " at " << i << ", "
           << j;
     }
@@ -501,6 +508,100 @@ TEST(PackedGemmTest, MemoryForPackedFactorsIsBounded) {
     EXPECT_LE(large.packedBytes() * calls,
               std::max<uint64_t>(4 << 20, calls * 4096 * 384 * 4) * 5 / 4);
   }
+}
+
+/// Operands of bf16, numbers from -1 to 1 times `scale`, beside the same in
+/// f32.
+struct HalfOperands {
+  HalfOperands(const GemmCommand &gemm, float scale) : wide(gemm) {
+    auto narrow = [&](std::vector<float> &values, float by) {
+      std::vector<uint16_t> narrowed(values.size());
+      for (size_t i = 0; i < values.size(); ++i) {
+        narrowed[i] = toBF16(values[i] * by);
+        values[i] = fromBF16(narrowed[i]);
+      }
+      return narrowed;
+    };
+    a = narrow(wide.a, scale);
+    b = narrow(wide.b, scale);
+    bias = narrow(wide.bias, scale * scale);
+    c = narrow(wide.c, scale * scale);
+  }
+
+  Operands wide;
+  std::vector<uint16_t> a, b, bias, c;
+};
+
+/// c of a GEMM of bf16, widened if the result is bf16.
+std::vector<float> computeHalfGemm(const GemmCommand &gemm,
+                                   const MicroKernels &kernels,
+                                   HalfOperands operands, DType result,
+                                   bool hasBias, GemmCalls calls = {},
+                                   int workers = 1) {
+  PackedGemm packed(gemm, calls, kernels, 1, {}, {DType::BF16, result});
+  std::vector<float> memory(packed.packedBytes() / sizeof(float), NAN);
+  const bool isHalf = result == DType::BF16;
+  std::vector<float> &c = operands.wide.c;
+  auto either = [&](std::vector<uint16_t> &half, std::vector<float> &wide) {
+    return isHalf ? static_cast<void *>(half.data()) : wide.data();
+  };
+  GemmOperands addresses{operands.a.data(), operands.b.data(),
+                         hasBias ? either(operands.bias, operands.wide.bias)
+                                 : nullptr,
+                         either(operands.c, c), memory.data()};
+  WorkerPool pool(workers);
+  pool.run([&](int worker) { runGemm(packed, addresses, pool, worker); });
+  if (isHalf)
+    std::transform(operands.c.begin(), operands.c.end(), c.begin(), fromBF16);
+  return c;
+}
+
+/// One and several blocks of terms, whole pairs and a single last term; sums in
+/// the range of f32 and below it, where they are 0 for all kernels.
+TEST(PackedGemmTest, FactorsOfBF16HaveTheBitsOfTheShape) {
+  const int64_t shapes[][3] = {
+      {1, 1, 1},      {5, 7, 2},     {33, 7, 11},    {13, 15, 769},
+      {7, 300, 9},    {300, 9, 5},   {97, 101, 103}, {31, 37, 1025},
+      {45, 50, 2047}, {9, 20, 4100}, {20, 9, 3000},  {131, 260, 1100},
+  };
+  for (const auto &[m, n, k] : shapes)
+    for (int which = 0; which < 32; ++which) {
+      if (isSanitized && which % 3 != 0)
+        continue;
+      GemmCommand gemm = commandOf(m, n, k, which & 1, which & 2);
+      gemm.accumulate = which & 4;
+      const bool hasBias = which & 8;
+      gemm.activation = hasBias ? Activation::Relu : Activation::None;
+      const DType result = which & 16 ? DType::BF16 : DType::F32;
+      for (float scale : {1.0f, 0x1p-70f}) {
+        if (scale != 1 && which % 3 != 1)
+          continue;
+        const HalfOperands operands(gemm, scale);
+        std::vector<float> first;
+        for (const KernelsOf &version : versions()) {
+          if (!version.canRun)
+            continue;
+          SCOPED_TRACE(version.name);
+          std::vector<float> c = computeHalfGemm(gemm, *version.kernels,
+                                                 operands, result, hasBias);
+          if (scale == 1)
+            expectNear(gemm, operands.wide, c, hasBias,
+                       result == DType::BF16 ? 0x1p-8 : 0);
+          // Multiply-adds of one rounding.
+          if (version.kernels == &MicroKernels::portable())
+            continue;
+          if (first.empty())
+            first = c;
+          EXPECT_TRUE(haveEqualBits(c, first));
+          // Other tiles, and more workers.
+          if (which % 4 == 0) {
+            c = computeHalfGemm(gemm, *version.kernels, operands, result,
+                                hasBias, {8, 1, 8}, 3);
+            EXPECT_TRUE(haveEqualBits(c, first));
+          }
+        }
+      }
+    }
 }
 
 TEST(PackedGemmTest, NaNAndInfinityStay) {

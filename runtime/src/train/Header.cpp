@@ -2,6 +2,7 @@
 
 #include "train/Header.h"
 
+#include "backends/cpu/Gemm.h"
 #include "plan/PlanSpec.h"
 #include "train/Format.h"
 
@@ -36,6 +37,14 @@ static std::string describeCollectives(const ProgramSpec &program,
                                                  count(others, "collective")));
 }
 
+/// Whether a step multiplies factors of bf16 outside of generated code.
+static bool hasHalfGemms(const ProgramSpec &program) {
+  return absl::c_any_of(program.commands, [&](const Command &command) {
+    const auto *gemm = std::get_if<GemmCommand>(&command.operation);
+    return gemm && program.typesOf(*gemm).factors == DType::BF16;
+  });
+}
+
 void shardc::rt::printHeader(const Plan &plan, const std::string &devices,
                              std::ostream &out) {
   int64_t parameters = 0, tensors = 0;
@@ -67,7 +76,10 @@ void shardc::rt::printHeader(const Plan &plan, const std::string &devices,
     separator = ", ";
   }
   printField("memory", memory, out);
-  if (const ProgramSpec *program = plan.spec().findProgram("train_step"))
+  const ProgramSpec *program = plan.spec().findProgram("train_step");
+  if (program && !plan.isForGpu() && hasHalfGemms(*program))
+    printField("bf16", describeHalfGemms(), out);
+  if (program)
     printField("communication",
                absl::StrCat(
                    formatBytes(program->wireBytes), " per device and step in ",

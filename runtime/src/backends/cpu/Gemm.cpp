@@ -2,7 +2,6 @@
 
 #include "backends/cpu/Gemm.h"
 
-#include "backends/cpu/HalfGemm.h"
 #include "backends/cpu/PackedGemm.h"
 
 #include <cmath>
@@ -23,14 +22,18 @@ float shardc::rt::roundTo(Precision precision, float value) {
   return value;
 }
 
+const char *shardc::rt::describeHalfGemms() {
+  return MicroKernels::best().multipliesPairs()
+             ? "GEMMs add up pairs of products, by AVX512-BF16"
+             : "GEMMs widen their factors to f32: the CPU has no AVX512-BF16";
+}
+
 std::unique_ptr<PreparedGemm> PreparedGemm::prepare(const GemmCommand &command,
                                                     GemmTypes types,
                                                     GemmCalls calls,
                                                     const GemmPieces &pieces) {
-  if (types.factors == DType::BF16)
-    return std::make_unique<HalfGemm>(command, types.result);
   return std::make_unique<PackedGemm>(command, calls, MicroKernels::best(),
-                                      /*addends=*/1, pieces);
+                                      /*addends=*/1, pieces, types);
 }
 
 std::unique_ptr<PreparedGemm>

@@ -44,6 +44,10 @@ struct GemmPieces {
   static constexpr int64_t columnsOfPanels = 32;
 };
 
+/// How this CPU multiplies factors of bf16, as a header says it. The bits are
+/// the same.
+const char *describeHalfGemms();
+
 /// The addresses of a GEMM's operands. That of a factor in pieces is the
 /// address of the first one, or, if they are anywhere, of a list of theirs.
 struct GemmOperands {

@@ -9,6 +9,8 @@
 
 #include "backends/cpu/MicroKernels.h"
 
+#include "base/Convert.h"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -23,6 +25,9 @@ template <int lanes>
 struct Vectors {
   typedef float Vector __attribute__((vector_size(lanes * sizeof(float)),
                                       aligned(sizeof(float)), may_alias));
+  typedef uint32_t Bits __attribute__((vector_size(lanes * sizeof(float))));
+  typedef uint16_t Halves __attribute__((vector_size(lanes * sizeof(uint16_t)),
+                                         aligned(sizeof(uint16_t)), may_alias));
 };
 
 /// Bytes that a core loads at once.
@@ -94,16 +99,35 @@ storeTransposed(const float *sums, int rows, int width, const MicroTile &tile) {
   }
 }
 
+/// Stores elements `distance` apart, rounded to bf16 as `toBF16` does.
+template <int lanes>
+[[gnu::always_inline]] inline void
+storeHalves(const typename Vectors<lanes>::Vector &values, uint16_t *to,
+            int64_t distance) {
+  using Halves = typename Vectors<lanes>::Halves;
+  auto bits = (typename Vectors<lanes>::Bits)values;
+  auto rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+  rounded = (bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : rounded;
+  Halves halves = __builtin_convertvector(rounded, Halves);
+  if (distance == 1) {
+    *reinterpret_cast<Halves *>(to) = halves;
+    return;
+  }
+  for (int lane = 0; lane < lanes; ++lane)
+    to[lane * distance] = halves[lane];
+}
+
 /// Finishes sums in rows of `width` and stores them.
 template <int lanes>
 [[gnu::always_inline]] inline void storeTile(const float *sums, int rows,
                                              int width, const MicroTile &tile) {
   using Vector = typename Vectors<lanes>::Vector;
-  if (tile.cRow == 1 && (!tile.bias || tile.biasRow == 1))
+  if (!tile.half && tile.cRow == 1 && (!tile.bias || tile.biasRow == 1))
     return storeTransposed(sums, rows, width, tile);
   bool hasRows = tile.cColumn == 1 && (!tile.bias || tile.biasColumn == 1);
   for (int row = 0; row < rows; ++row, sums += width) {
     float *c = tile.c + row * tile.cRow;
+    uint16_t *half = tile.half ? tile.half + row * tile.halfRow : nullptr;
     int64_t column = 0;
     for (; hasRows && column + lanes <= tile.columns; column += lanes) {
       Vector values = *reinterpret_cast<const Vector *>(sums + column);
@@ -113,15 +137,23 @@ template <int lanes>
         values += *reinterpret_cast<const Vector *>(tile.bias + column);
       if (tile.relu) // NaN stays.
         values = values < 0 ? Vector{} : values;
-      *reinterpret_cast<Vector *>(c + column) = values;
+      if (!half)
+        *reinterpret_cast<Vector *>(c + column) = values;
+      else
+        storeHalves<lanes>(values, half + column * tile.halfColumn,
+                           tile.halfColumn);
     }
     for (; column < tile.columns; ++column) {
-      float &place = c[column * tile.cColumn], value = sums[column];
+      float value = sums[column];
       if (tile.adds)
-        value += place;
+        value += c[column * tile.cColumn];
       if (tile.bias)
         value += tile.bias[row * tile.biasRow + column * tile.biasColumn];
-      place = tile.relu && value < 0 ? 0 : value;
+      value = tile.relu && value < 0 ? 0 : value;
+      if (half)
+        half[column * tile.halfColumn] = toBF16(value);
+      else
+        c[column * tile.cColumn] = value;
     }
   }
 }
@@ -153,6 +185,29 @@ template <int lanes, typename Vector, int rows, int vectors>
   keepInRegisters(sums);
 }
 
+/// Adds a row of b by an element of a: the product, or those of both halves.
+template <Use use, typename Vector, int vectors>
+[[gnu::always_inline]] inline void multiplyAdd(Vector (&sums)[vectors],
+                                               const float &a,
+                                               const Vector (&ofB)[vectors]) {
+// clang-tidy checks constraints without the target of the callers.
+#if defined(__x86_64__) && !defined(__clang_analyzer__)
+  if constexpr (use == Use::Pairs) {
+    Vector ofA;
+    asm("vbroadcastss %1, %0" : "=v"(ofA) : "m"(a));
+#pragma GCC unroll 16
+    for (int vector = 0; vector < vectors; ++vector)
+      asm("vdpbf16ps %2, %1, %0"
+          : "+v"(sums[vector])
+          : "v"(ofB[vector]), "v"(ofA));
+    return;
+  }
+#endif
+#pragma GCC unroll 16
+  for (int vector = 0; vector < vectors; ++vector)
+    sums[vector] += a * ofB[vector];
+}
+
 /// Multiplies panels; stores the tile, or if it needs more than that, stores
 /// the sums row by row in `rest`. Returns whether it has stored the tile.
 template <int lanes, int rows, int vectors, bool rowsAreAdjacent, Use use>
@@ -163,7 +218,7 @@ multiplyPanels(int64_t terms, const MicroFactors &factors,
   constexpr int width = vectors * lanes;
   const int64_t addends = use == Use::Sum ? factors.addends : 1;
   // The lines of c arrive while the sums are computed.
-  if (tile.cColumn == 1 && terms * addends > minTermsToPrefetch)
+  if (tile.cColumn == 1 && !tile.half && terms * addends > minTermsToPrefetch)
 #pragma GCC unroll 16
     for (int row = 0; row < rows; ++row) {
       const float *ofRow = c + row * tile.cRow;
@@ -210,9 +265,7 @@ multiplyPanels(int64_t terms, const MicroFactors &factors,
       }
 #pragma GCC unroll 16
       for (int row = 0; row < rows; ++row)
-#pragma GCC unroll 16
-        for (int vector = 0; vector < vectors; ++vector)
-          sums[row][vector] += a[row * aRow] * ofB[vector];
+        multiplyAdd<use>(sums[row], a[row * aRow], ofB);
       keepInRegisters(sums);
       a += aTerm;
       b += bTerm;
@@ -237,8 +290,8 @@ multiplyPanels(int64_t terms, const MicroFactors &factors,
     addTile<lanes>(sums, end);
   }
 
-  bool isPlain =
-      tile.columns == width && tile.cColumn == 1 && !tile.bias && !tile.relu;
+  bool isPlain = tile.columns == width && tile.cColumn == 1 && !tile.bias &&
+                 !tile.relu && !tile.half;
   float *to = isPlain ? c : rest;
   int64_t toRow = isPlain ? tile.cRow : width;
   if (isPlain && tile.adds)
@@ -275,6 +328,8 @@ multiplyStrip(int64_t terms, const MicroFactors &factors, const MicroTile &tile,
     part.c = c;
     if (part.bias)
       part.bias += column * tile.biasColumn;
+    if (part.half)
+      part.half += column * tile.halfColumn;
     store(sums, rows, width, part);
   }
 }
@@ -361,22 +416,29 @@ struct Kernel128 {
 };
 
 template <template <int, int, bool, Use> class Kernel, int maxRows,
-          int maxTallRows, int lanes>
+          int maxTallRows, int lanes, bool inPairs = false>
 const MicroKernels &kernelsOf() {
   constexpr auto places = std::make_integer_sequence<int, 4 * maxTallRows>();
-  static const MicroKernels kernels{
-      maxRows,
-      maxTallRows,
-      lanes,
-      2,
-      {tableOf<Kernel, maxRows, Use::Packed>(places),
-       tableOf<Kernel, maxRows, Use::InPlace>(places),
-       tableOf<Kernel, maxRows, Use::Sum>(places)}};
+  static const MicroKernels kernels = [&] {
+    MicroKernels all{maxRows,
+                     maxTallRows,
+                     lanes,
+                     2,
+                     {tableOf<Kernel, maxRows, Use::Packed>(places),
+                      tableOf<Kernel, maxRows, Use::InPlace>(places),
+                      tableOf<Kernel, maxRows, Use::Sum>(places), nullptr}};
+    if constexpr (inPairs)
+      all.kernels[3] = tableOf<Kernel, maxRows, Use::Pairs>(places);
+    return all;
+  }();
   return kernels;
 }
 
 } // namespace
 
+const MicroKernels &MicroKernels::avx512bf16() {
+  return kernelsOf<Kernel512, 14, 14, 16, /*inPairs=*/true>();
+}
 const MicroKernels &MicroKernels::avx512() {
   return kernelsOf<Kernel512, 14, 14, 16>();
 }
@@ -390,7 +452,7 @@ const MicroKernels &MicroKernels::portable() {
 const MicroKernels &MicroKernels::best() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
-    return avx512();
+    return __builtin_cpu_supports("avx512bf16") ? avx512bf16() : avx512();
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     return avx2();
 #endif

@@ -26,15 +26,17 @@ struct MicroFactors {
 };
 
 /// The place of a tile of the result, and what happens to it when its sums are
-/// there: c = relu?(sums + c? + bias?).
+/// there: c = relu?(sums + c? + bias?), or the same rounded to bf16 in `half`.
 struct MicroTile {
-  float *c;
+  float *c;                    ///< Not stored where there is a `half`.
   int64_t cRow, cColumn;       ///< Distances of elements; one of them is 1.
   int64_t columns;             ///< The first so many are stored.
   bool adds;                   ///< To the old c.
   const float *bias;           ///< Of the first element; null: none.
   int64_t biasRow, biasColumn; ///< Distances as of c: one is 0, the other 1.
   bool relu;
+  uint16_t *half = nullptr; ///< The place of the first element; null: none.
+  int64_t halfRow = 0, halfColumn = 0; ///< Distances of its elements.
   /// So many panels of b, packed one after the other, and their tiles of c,
   /// side by side.
   int64_t panels = 1;
@@ -62,10 +64,11 @@ struct MicroKernels {
     Packed,  ///< Panels of b that have been packed.
     InPlace, ///< Those that have not: it fetches what comes next, and packs.
     Sum,     ///< Packed panels of several addends.
+    Pairs,   ///< Those of two terms of bf16 in place of one of f32.
   };
   /// By use, then by rows less 1, by vectors less 1, and by whether rows of a
   /// are adjacent.
-  const MicroKernel *kernels[3];
+  const MicroKernel *kernels[4];
 
   int64_t maxColumns() const { return lanes * maxVectors; }
   /// For a panel of b of `columns`, with padding. If `rowsAreAdjacent`, `aRow`
@@ -76,8 +79,15 @@ struct MicroKernels {
                   [(rows - 1) * 4 + (columns > lanes) * 2 + rowsAreAdjacent];
   }
 
-  /// For CPUs with AVX-512, with AVX2 and FMA, and for others, where
-  /// multiplication and addition round one by one.
+  /// Whether there are kernels for pairs. The second product of a pair is added
+  /// first, and subnormal numbers are 0, as other kernels have it if the caller
+  /// sees to both: the bits are the same.
+  bool multipliesPairs() const { return kernels[static_cast<int>(Use::Pairs)]; }
+
+  /// For CPUs with AVX-512 and its instructions for bf16, with AVX-512, with
+  /// AVX2 and FMA, and for others, where multiplication and addition round one
+  /// by one.
+  static const MicroKernels &avx512bf16();
   static const MicroKernels &avx512();
   static const MicroKernels &avx2();
   static const MicroKernels &portable();

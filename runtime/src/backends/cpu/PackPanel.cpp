@@ -2,6 +2,8 @@
 
 #include "backends/cpu/PackPanel.h"
 
+#include "base/VectorClones.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -160,34 +162,39 @@ int64_t copyGroup(const Factor &from, const Panels &panels, int64_t begin,
   return begin + count;
 }
 
-/// Terms lie side by side in the factor: squares of it are transposed, the
-/// last eight columns first. A vector that is wider than what is left of the
-/// panel reaches into the next term, which is stored later, and behind the last
-/// one: seven elements where a term has one, four in all where it has four. Few
-/// rows are read at a time, since they may meet in few sets of the first-level
-/// cache.
-SHARDC_AVX2 inline void transposeTerms(const Factor &from, int64_t count,
-                                       int64_t width, int64_t terms,
-                                       float *to) {
+/// Terms lie side by side in the factor, one or two of them in 32 bits: squares
+/// of these are transposed, the last eight columns first. A vector that is
+/// wider than what is left of the panel reaches into the next term, which is
+/// stored later, and behind the last one: seven elements where a term has one,
+/// four in all where it has four. Few rows are read at a time, since they may
+/// meet in few sets of the first-level cache.
+template <typename Element>
+SHARDC_AVX2 inline void transposeTerms(const FactorOf<Element> &from,
+                                       int64_t count, int64_t width,
+                                       int64_t terms, float *to) {
+  constexpr int64_t together = sizeof(float) / sizeof(Element);
   for (int64_t i = (width - 1) / lanes * lanes; i >= 0; i -= lanes) {
-    const float *data[lanes];
+    const Element *data[lanes];
     for (int64_t row = 0; row < lanes; ++row)
       data[row] = from.data + std::min(i + row, count - 1) * from.stride;
     for (int64_t term = 0; term < terms; term += lanes) {
       int64_t stored = std::min(lanes, terms - term);
       // What the next call reads, a line of each row in two turns.
       for (int64_t row = term / lanes % 2; row < lanes; row += 2)
-        __builtin_prefetch(data[row] + term + terms);
+        __builtin_prefetch(data[row] + (term + terms) * together);
       __m256 rows[lanes];
+      auto words = [&](int64_t row) {
+        return reinterpret_cast<const float *>(data[row] + term * together);
+      };
       if (stored == lanes) {
         for (int64_t row = 0; row < lanes; ++row)
-          rows[row] = _mm256_loadu_ps(data[row] + term);
+          rows[row] = _mm256_loadu_ps(words(row));
       } else {
         __m256i loaded =
             _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(stored)),
                                _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
         for (int64_t row = 0; row < lanes; ++row)
-          rows[row] = _mm256_maskload_ps(data[row] + term, loaded);
+          rows[row] = _mm256_maskload_ps(words(row), loaded);
       }
       transpose(rows);
       for (int64_t row = 0; row < stored; ++row)
@@ -196,21 +203,52 @@ SHARDC_AVX2 inline void transposeTerms(const Factor &from, int64_t count,
   }
 }
 
-SHARDC_AVX2 void transposePanel(const Factor &from, int64_t count,
+template <typename Element>
+SHARDC_AVX2 void transposePanel(const FactorOf<Element> &from, int64_t count,
                                 int64_t width, int64_t terms, float *to) {
+  constexpr int64_t together = sizeof(float) / sizeof(Element);
   // What is packed at a time stays in the first-level cache.
   constexpr int64_t chunk = 8 * lanes;
   int64_t term = 0;
   for (; term + lanes < terms; term += chunk)
-    transposeTerms(from.at(0, term), count, width,
+    transposeTerms(from.at(0, term * together), count, width,
                    std::min(chunk, (terms - 1 - term) / lanes * lanes),
                    to + term * width);
   // The last term comes last, since nothing may be stored behind it. What the
   // term before reaches into is no more than that if it is four elements wide.
   term = (terms - 1) / lanes * lanes;
   alignas(32) float last[lanes * maxWidth + lanes];
-  transposeTerms(from.at(0, term), count, width, terms - term, last);
+  transposeTerms(from.at(0, term * together), count, width, terms - term, last);
   std::memcpy(to + term * width, last, (terms - term) * width * sizeof(float));
+}
+
+SHARDC_AVX2 inline __m256i loadWidened(const uint16_t *from) {
+  return _mm256_cvtepu16_epi32(
+      _mm_loadu_si128(reinterpret_cast<const __m128i *>(from)));
+}
+
+/// A term of each of eight elements with the term behind it.
+SHARDC_AVX2 inline void joinTerms(const uint16_t *first, const uint16_t *second,
+                                  float *to) {
+  _mm256_storeu_si256(
+      reinterpret_cast<__m256i *>(to),
+      _mm256_or_si256(loadWidened(first),
+                      _mm256_slli_epi32(loadWidened(second), 16)));
+}
+
+/// Terms are rows of the factor, at least eight elements wide.
+SHARDC_AVX2 void joinPanel(const HalfFactor &from, int64_t count, int64_t width,
+                           int64_t pairs, float *to) {
+  for (int64_t pair = 0; pair < pairs; ++pair, to += width) {
+    const uint16_t *first = from.at(0, 2 * pair).data,
+                   *second = first + from.termStride;
+    for (int64_t ahead = 8; ahead < 10; ++ahead)
+      __builtin_prefetch(first + ahead * from.termStride);
+    for (int64_t i = 0; i < count; i += lanes) {
+      int64_t place = std::min(i, count - lanes);
+      joinTerms(first + place, second + place, to + place);
+    }
+  }
 }
 
 } // namespace
@@ -289,5 +327,84 @@ void shardc::rt::packPanels(const PiecedFactor &from, const Panels &panels,
     packAcross(from.at(place, 0), panels.size(begin), width, terms.count,
                packed + terms.first * width);
     ++next;
+  }
+}
+
+/// Pairs [first, last), one element at a time.
+static void packPairsOf(const HalfFactor &from, int64_t count, int64_t width,
+                        int64_t first, int64_t last, int64_t terms, float *to) {
+  for (int64_t pair = first; pair < last; ++pair)
+    for (int64_t i = 0; i < count; ++i) {
+      uint32_t word = *from.at(i, 2 * pair).data;
+      if (2 * pair + 1 < terms)
+        word |= static_cast<uint32_t>(*from.at(i, 2 * pair + 1).data) << 16;
+      std::memcpy(&to[pair * width + i], &word, sizeof(word));
+    }
+}
+
+/// Packs a panel of `count` elements.
+static void packPairs(const HalfFactor &from, int64_t count, int64_t width,
+                      int64_t terms, float *to) {
+  int64_t fast = 0;
+#if defined(__x86_64__)
+  static const bool hasAvx2 = __builtin_cpu_supports("avx2");
+  if (hasAvx2 && from.stride == 1 && count >= lanes) {
+    fast = terms / 2;
+    joinPanel(from, count, width, fast, to);
+  } else if (hasAvx2 && from.termStride == 1 && terms >= 2 && width >= 4) {
+    fast = terms / 2;
+    transposePanel(from, count, width, fast, to);
+  }
+#endif
+  packPairsOf(from, count, width, fast, (terms + 1) / 2, terms, to);
+}
+
+void shardc::rt::packPairs(const HalfFactor &from, const Panels &panels,
+                           int64_t begin, int64_t end, int64_t terms,
+                           float *to) {
+  const int64_t first = panels.begin(begin);
+  for (int64_t panel = begin; panel < end; ++panel) {
+    int64_t place = panels.begin(panel) - first;
+    ::packPairs(from.at(place, 0), panels.size(panel), panels.packedSize(panel),
+                terms, to + place * ((terms + 1) / 2));
+  }
+}
+
+/// Widens the pairs of a panel, which end where its terms will, to those.
+SHARDC_VECTOR_CLONES
+static void widenPairs(float *panel, int64_t width, int64_t terms) {
+  const int64_t pairs = (terms + 1) / 2;
+  for (int64_t pair = 0; pair < pairs; ++pair) {
+    const float *from = panel + (terms - pairs + pair) * width;
+    float *to = panel + 2 * pair * width;
+    bool isWhole = 2 * pair + 1 < terms;
+    // A vector or more at a time, since a pair may lie where its terms will.
+    constexpr int64_t atOnce = 16;
+    for (int64_t i = 0; i < width; i += atOnce) {
+      uint32_t words[atOnce], seconds[atOnce];
+      const int64_t count = std::min(atOnce, width - i);
+      std::memcpy(words, from + i, count * sizeof(float));
+      for (int64_t j = 0; j < atOnce; ++j) {
+        seconds[j] = words[j] & 0xffff0000;
+        words[j] <<= 16;
+      }
+      if (isWhole)
+        std::memcpy(to + i, seconds, count * sizeof(float));
+      std::memcpy(to + isWhole * width + i, words, count * sizeof(float));
+    }
+  }
+}
+
+void shardc::rt::packWidened(const HalfFactor &from, const Panels &panels,
+                             int64_t begin, int64_t end, int64_t terms,
+                             float *to) {
+  const int64_t first = panels.begin(begin), pairs = (terms + 1) / 2;
+  for (int64_t panel = begin; panel < end; ++panel) {
+    int64_t place = panels.begin(panel) - first,
+            width = panels.packedSize(panel);
+    float *own = to + place * terms;
+    ::packPairs(from.at(place, 0), panels.size(panel), width, terms,
+                own + (terms - pairs) * width);
+    widenPairs(own, width, terms);
   }
 }

@@ -18,14 +18,18 @@ namespace shardc::rt {
 
 /// A factor in memory: element `i` (a row of a, a column of b) of term `term`
 /// is at `data[i * stride + term * termStride]`. One of the strides is 1.
-struct Factor {
-  const float *data;
+template <typename Element>
+struct FactorOf {
+  const Element *data;
   int64_t stride, termStride;
 
-  Factor at(int64_t i, int64_t term) const {
+  FactorOf at(int64_t i, int64_t term) const {
     return {data + i * stride + term * termStride, stride, termStride};
   }
 };
+using Factor = FactorOf<float>;
+/// One of bf16.
+using HalfFactor = FactorOf<uint16_t>;
 
 /// A factor in one piece, or in several of equal strides: blocks of its
 /// elements or of its terms, each of `extent` but for the last. They are in
@@ -136,6 +140,16 @@ struct Terms {
 /// size of a panel become any number.
 void packPanels(const PiecedFactor &from, const Panels &panels, int64_t begin,
                 int64_t end, const Terms &terms, float *to);
+
+/// Packs `terms` terms of bf16, from the first of `from` on, in pairs, each of
+/// which takes the place of a term of f32: the first one in the lower half, the
+/// second, or 0 behind an odd number of terms, in the upper one.
+void packPairs(const HalfFactor &from, const Panels &panels, int64_t begin,
+               int64_t end, int64_t terms, float *to);
+
+/// Packs them as terms of f32, of each pair the second one first.
+void packWidened(const HalfFactor &from, const Panels &panels, int64_t begin,
+                 int64_t end, int64_t terms, float *to);
 
 } // namespace shardc::rt
 

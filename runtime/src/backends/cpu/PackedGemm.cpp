@@ -2,15 +2,25 @@
 
 #include "backends/cpu/PackedGemm.h"
 
+#include "base/Convert.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <vector>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
 
 using namespace shardc::rt;
 
 /// Terms of a block. A panel of b of 16 columns then takes 24 KiB, a panel of a
 /// 9 KiB. The bits depend on it.
 static constexpr int64_t maxTerms = 384;
+/// Of GEMMs of bf16. A panel of b of 32 columns takes 64 KiB of pairs, and may
+/// come from the second-level cache: a term is 28 multiply-adds.
+static constexpr int64_t maxHalfTerms = 1024;
 /// Rows of a and columns of b that a worker packs at a time: they stay in its
 /// second-level cache.
 static constexpr int64_t maxGroupRows = 144, maxGroupColumns = 128;
@@ -62,12 +72,14 @@ bool PackedGemm::canAdd(const GemmCommand &gemm, int64_t addends) {
 
 PackedGemm::PackedGemm(const GemmCommand &gemm, GemmCalls calls,
                        const MicroKernels &kernels, int64_t addends,
-                       const GemmPieces &pieces)
-    : gemm(gemm), pieces(pieces), kernels(&kernels), m(gemm.m), n(gemm.n),
-      k(addends * gemm.k), addends(addends),
+                       const GemmPieces &pieces, GemmTypes types)
+    : gemm(gemm), pieces(pieces), isHalf(types.factors == DType::BF16),
+      isResultHalf(types.result == DType::BF16), kernels(&kernels),
+      inPairs(isHalf && kernels.multipliesPairs()), m(gemm.m), n(gemm.n),
+      k(inPairs ? ceilDiv(gemm.k, 2) : addends * gemm.k), addends(addends),
       perBlock(addends > 1 ? addendsOfBlock(gemm) : 1),
       blocks(addends > 1 ? ceilDiv(addends, perBlock)
-                         : ceilDiv(gemm.k, maxTerms)) {
+                         : ceilDiv(gemm.k, isHalf ? maxHalfTerms : maxTerms)) {
   if (m == 0 || n == 0)
     return;
   chooseOrientation();
@@ -84,11 +96,12 @@ void PackedGemm::chooseOrientation() {
     isSwapped = swaps;
     m = swaps ? gemm.n : gemm.m;
     n = swaps ? gemm.m : gemm.n;
-    areRowsAdjacent = rowFactor({}, 0).stride() == 1;
+    const PiecedFactor rowFactor = factor(Side::Rows, nullptr, 0);
+    areRowsAdjacent = rowFactor.stride() == 1;
     // Rounding is a part of packing, and packed addends follow one another.
     // Where terms are rows, a panel is a part of a line or two of each.
     bool mayRead = gemm.precision == Precision::Highest && addends == 1 &&
-                   rowFactor({}, 0).isWhole();
+                   !isHalf && rowFactor.isWhole();
     bool areFewPanels = columnPanels(n).count() <= 4;
     bool isSmall = m * std::min(k, maxTerms) <= maxInPlace;
     readsRows =
@@ -118,7 +131,7 @@ double PackedGemm::estimateCycles() const {
   double cycles = perTerm * rows.count() * k;
   if (!readsRows)
     cycles += 0.5 * m * k;
-  if (columnFactor({}, 0).stride() != 1)
+  if (factor(Side::Columns, nullptr, 0).stride() != 1)
     cycles += 0.6 * n * k;
   return cycles + (isSwapped ? 1.5 : 0.25) * m * n * blocks;
 }
@@ -149,18 +162,9 @@ void PackedGemm::chooseTiles(GemmCalls calls) {
   isShared =
       !(!byRows && readsRows) &&
       elements * (tiles * calls.count - distinct) > maxRepacked * calls.count;
-  if (isShared)
+  if (isShared && !isResultHalf)
     slabs = std::clamp<int64_t>(ceilDiv(elements * distinct, maxSharedElements),
                                 1, blocks);
-}
-
-void PackedGemm::multiply(const GemmCommand &gemm, const float *a,
-                          const float *b, float *c) {
-  PackedGemm whole(gemm);
-  whole.tiles = whole.slabs = 1;
-  whole.isShared = false;
-  for (int64_t round = 0; round < whole.numRounds(); ++round)
-    whole.run({a, b, nullptr, c}, round, 0);
 }
 
 PreparedGemm::SharedFactor PackedGemm::sharedFactor() const {
@@ -185,44 +189,62 @@ int64_t PackedGemm::numPackTasks(int64_t round) const {
 }
 
 /// A matrix of `columns`, whose elements are its rows, or its columns.
-static PiecedFactor factorOf(const void *data, int64_t columns,
+static PiecedFactor factorOf(const float *data, int64_t columns,
                              bool elementsAreRows, const MatrixPieces &pieces) {
   const int64_t row = pieces.isWhole() ? columns : pieces.rowStride;
   const int64_t stride = elementsAreRows ? row : 1;
   const int64_t termStride = elementsAreRows ? 1 : row;
-  const Factor first{static_cast<const float *>(data), stride, termStride};
+  const Factor first{data, stride, termStride};
   if (pieces.isWhole())
     return PiecedFactor(first);
   const bool areTerms = pieces.areRows != elementsAreRows;
   if (pieces.distance > 0)
     return {first, pieces.distance, pieces.extent, areTerms};
-  return {static_cast<const float *const *>(data), pieces.extent, areTerms,
+  return {reinterpret_cast<const float *const *>(data), pieces.extent, areTerms,
           stride, termStride};
 }
 
-PiecedFactor PackedGemm::factorA(const void *a, int64_t round) const {
-  return factorOf(
-      static_cast<const float *>(a) + round / slabs * gemm.m * gemm.k,
-      gemm.transposeA ? gemm.m : gemm.k, !gemm.transposeA, pieces.a);
+PiecedFactor PackedGemm::factor(Side side, const void *data,
+                                int64_t round) const {
+  const float *batch = static_cast<const float *>(data) +
+                       round / slabs * gemm.k * (isA(side) ? gemm.m : gemm.n);
+  return isA(side) ? factorOf(batch, gemm.transposeA ? gemm.m : gemm.k,
+                              !gemm.transposeA, pieces.a)
+                   : factorOf(batch, gemm.transposeB ? gemm.k : gemm.n,
+                              gemm.transposeB, pieces.b);
 }
 
-PiecedFactor PackedGemm::factorB(const void *b, int64_t round) const {
-  return factorOf(static_cast<const float *>(b) +
-                      round / slabs * gemm.k * gemm.n,
-                  gemm.transposeB ? gemm.k : gemm.n, gemm.transposeB, pieces.b);
+HalfFactor PackedGemm::halfFactor(Side side, const void *data,
+                                  int64_t round) const {
+  const int64_t elements = isA(side) ? gemm.m : gemm.n;
+  const bool areRows = isA(side) ? !gemm.transposeA : gemm.transposeB;
+  return {static_cast<const uint16_t *>(data) +
+              round / slabs * gemm.k * elements,
+          areRows ? gemm.k : 1, areRows ? 1 : elements};
 }
 
-/// Packs panels of the factors of some addends, rounded to the precision of the
-/// GEMM.
-template <typename FactorOf>
-void PackedGemm::packRounded(FactorOf factorOf, const Panels &panels,
-                             Range which, Range terms, float *to) const {
-  int64_t place = panels.begin(which.begin), last = which.end - 1;
+/// Packs panels of a factor of some addends, whose elements begin at
+/// `firstElement`, rounded to the precision of the GEMM.
+template <typename AddressOf>
+void PackedGemm::packFactor(Side side, AddressOf addressOfAddend, int64_t round,
+                            int64_t firstElement, const Panels &panels,
+                            Range which, Range terms, float *to) const {
+  const int64_t place = panels.begin(which.begin), last = which.end - 1;
+  if (isHalf) {
+    const int64_t together = inPairs ? 2 : 1, begin = terms.begin * together,
+                  end = std::min(gemm.k, terms.end * together);
+    const HalfFactor from = halfFactor(side, addressOfAddend(0), round)
+                                .at(firstElement + place, begin);
+    (inPairs ? packPairs : packWidened)(from, panels, which.begin, which.end,
+                                        end - begin, to);
+    return;
+  }
   for (int64_t term = terms.begin, next; term < terms.end; term = next) {
     int64_t addend = term / gemm.k;
     next = std::min(terms.end, (addend + 1) * gemm.k);
-    packPanels(factorOf(addend).at(place, term - addend * gemm.k), panels,
-               which.begin, which.end,
+    packPanels(factor(side, addressOfAddend(addend), round)
+                   .at(firstElement + place, term - addend * gemm.k),
+               panels, which.begin, which.end,
                {term - terms.begin, next - term, terms.size()}, to);
   }
   if (gemm.precision == Precision::Highest)
@@ -241,13 +263,10 @@ void PackedGemm::pack(const void *const *factors, void *packed, int64_t round,
       part(panels.count(), sharedPanelsAtOnce(), task % groups, groups);
   Range terms = termsOf(first + task / groups);
   int64_t before = (terms.begin - termsOf(first).begin) * panels.packedExtent();
-  bool isA = sharedFactor() == SharedFactor::A;
-  packRounded(
-      [&](int64_t addend) {
-        return isA ? factorA(factors[addend], round)
-                   : factorB(factors[addend], round);
-      },
-      panels, which, terms,
+  packFactor(
+      byRows ? Side::Columns : Side::Rows,
+      [&](int64_t addend) { return factors[addend]; }, round, 0, panels, which,
+      terms,
       static_cast<float *>(packed) + before +
           panels.begin(which.begin) * terms.size());
 }
@@ -304,16 +323,35 @@ struct PackedGemm::Tile {
   MicroTile result;
 };
 
-/// The element of c in a row and a column of a tile.
-inline float *PackedGemm::placeOfC(const Tile &tile, int64_t row,
-                                   int64_t column) const {
-  float *c = tile.result.c;
+/// Packs panels of a tile's own factor.
+void PackedGemm::packOwn(Side side, const Tile &tile, Range which, Range terms,
+                         float *to) const {
+  bool ofRows = side == Side::Rows;
+  packFactor(
+      side,
+      [&](int64_t addend) { return addressOf(side, tile.operands, addend); },
+      tile.round, ofRows ? tile.firstRow : tile.firstColumn,
+      ofRows ? tile.rows : tile.columns, which, terms, to);
+}
+
+/// The place of the element of c in a row and a column of a tile, and of its
+/// bias if there is one.
+inline void PackedGemm::placeResult(const Tile &tile, int64_t row,
+                                    int64_t column, MicroTile &result) const {
+  const MicroTile &first = tile.result;
+  if (first.bias)
+    result.bias = first.bias + row * first.biasRow + column * first.biasColumn;
+  if (first.half)
+    result.half = first.half + row * first.halfRow + column * first.halfColumn;
   const int64_t width = pieces.columnsOfC;
-  if (width == 0)
-    return c + row * tile.result.cRow + column * tile.result.cColumn;
+  if (width == 0) {
+    result.c = first.c + row * first.cRow + column * first.cColumn;
+    return;
+  }
   row += tile.firstRow;
   column += tile.firstColumn;
-  return c + column / width * width * m + row * width + column % width;
+  result.c =
+      first.c + column / width * width * m + row * width + column % width;
 }
 
 /// Sets the factor of rows to a panel, of `group`, which is packed with the
@@ -322,9 +360,6 @@ inline void PackedGemm::chooseRows(const Tile &tile, Range terms, Range group,
                                    int64_t i, bool isFirst,
                                    MicroFactors &factors) const {
   const Panels &panels = tile.rows;
-  auto rowsOf = [&](int64_t addend) {
-    return rowFactor(tile.operands, tile.round, addend).at(tile.firstRow, 0);
-  };
   int64_t row = panels.begin(i);
   factors.aRow = 1;
   factors.aTerm = panels.size(i);
@@ -333,7 +368,9 @@ inline void PackedGemm::chooseRows(const Tile &tile, Range terms, Range group,
                 (terms.begin - tile.firstTerm) * panels.packedExtent() +
                 row * terms.size();
   } else if (readsRows) {
-    Factor inPlace = rowsOf(0).from(row, terms.begin);
+    Factor inPlace =
+        factor(Side::Rows, addressOf(Side::Rows, tile.operands), tile.round)
+            .from(tile.firstRow + row, terms.begin);
     factors.a = inPlace.data;
     factors.aRow = inPlace.stride;
     factors.aTerm = inPlace.termStride;
@@ -342,8 +379,8 @@ inline void PackedGemm::chooseRows(const Tile &tile, Range terms, Range group,
     factors.a = own;
     int64_t atOnce = panelsAtOnce();
     if (isFirst && (i - group.begin) % atOnce == 0)
-      packRounded(rowsOf, panels, {i, std::min(i + atOnce, group.end)}, terms,
-                  own);
+      packOwn(Side::Rows, tile, {i, std::min(i + atOnce, group.end)}, terms,
+              own);
   }
 }
 
@@ -357,10 +394,9 @@ void PackedGemm::multiplyPanels(const Tile &tile, int64_t block, Range rows,
   const Panels &ofRows = tile.rows, &ofColumns = tile.columns;
   Range terms = termsOf(block);
   int64_t before = terms.begin - tile.firstTerm;
-  auto columnsOf = [&](int64_t addend) {
-    return columnFactor(tile.operands, tile.round, addend)
-        .at(tile.firstColumn, 0);
-  };
+  const PiecedFactor columnFactor =
+      factor(Side::Columns, addressOf(Side::Columns, tile.operands), tile.round)
+          .at(tile.firstColumn, 0);
   int64_t addendsOfTerms = addends > 1 ? terms.size() / gemm.k : 1;
   int64_t perAddend = terms.size() / addendsOfTerms;
   bool isLast = block + 1 == blocks;
@@ -387,39 +423,35 @@ void PackedGemm::multiplyPanels(const Tile &tile, int64_t block, Range rows,
       bool isOnly = rows.size() == ofRows.count();
       int64_t first = isOnly ? column : ofColumns.begin(columns.begin);
       float *own = tile.ownB + (column - first) * terms.size();
-      Factor inPlace = columnsOf(0).from(column, terms.begin);
       packsFirst =
-          rows.begin == 0 && inPlace.stride == 1 &&
+          rows.begin == 0 && columnFactor.stride() == 1 &&
           ofColumns.size(j) == kernels->maxColumns() && addends == 1 &&
-          gemm.precision == Precision::Highest &&
-          columnsOf(0).isOnePiece(column, width, terms.begin, terms.size());
+          gemm.precision == Precision::Highest && !isHalf &&
+          columnFactor.isOnePiece(column, width, terms.begin, terms.size());
       if (packsFirst) {
+        Factor inPlace = columnFactor.from(column, terms.begin);
         factors.b = inPlace.data;
         factors.bTerm = inPlace.termStride;
         factors.packedB = ofRows.count() > 1 ? own : nullptr;
       } else {
         factors.b = own;
         if (rows.begin == 0)
-          packRounded(columnsOf, ofColumns, {j, j + 1}, terms, own);
+          packOwn(Side::Columns, tile, {j, j + 1}, terms, own);
       }
-      if (rows.begin == 0 && fetches && addends == 1 && j + 1 < columns.end)
+      if (rows.begin == 0 && fetches && addends == 1 && !isHalf &&
+          j + 1 < columns.end)
         next =
-            Prefetch(columnsOf(0).from(column + ofColumns.size(j), terms.begin),
+            Prefetch(columnFactor.from(column + ofColumns.size(j), terms.begin),
                      ofColumns.size(j + 1), terms.size(), rows.size());
     }
     result.columns = ofColumns.size(j);
     for (int64_t i = rows.begin; i < rows.end; ++i) {
       chooseRows(tile, terms, rows, i, j == columns.begin, factors);
       next.fetchPart();
-      int64_t row = ofRows.begin(i);
-      result.c = placeOfC(tile, row, column);
-      if (tile.result.bias)
-        result.bias = isLast ? tile.result.bias + row * result.biasRow +
-                                   column * result.biasColumn
-                             : nullptr;
-      kernels->kernel(packsFirst    ? MicroKernels::Use::InPlace
-                      : addends > 1 ? MicroKernels::Use::Sum
-                                    : MicroKernels::Use::Packed,
+      placeResult(tile, ofRows.begin(i), column, result);
+      if (!isLast)
+        result.bias = nullptr, result.half = nullptr;
+      kernels->kernel(packsFirst ? MicroKernels::Use::InPlace : packedUse(),
                       ofRows.size(i), width,
                       factors.aRow == 1)(perAddend, factors, result);
       if (packsFirst) {
@@ -439,12 +471,7 @@ void PackedGemm::multiplyRows(const Tile &tile, Range rows,
   int64_t first = ofColumns.begin(columns.begin), last = columns.end - 1;
   const float *b = tile.packedB ? tile.packedB + first * k : tile.ownB;
   if (!tile.packedB && rows.begin == 0)
-    packRounded(
-        [&](int64_t addend) {
-          return columnFactor(tile.operands, tile.round, addend)
-              .at(tile.firstColumn, 0);
-        },
-        ofColumns, columns, terms, tile.ownB);
+    packOwn(Side::Columns, tile, columns, terms, tile.ownB);
   int64_t width = kernels->maxColumns();
   int64_t full = columns.size() - (ofColumns.size(last) < width);
   MicroFactors factors{nullptr, nullptr, 1, 0, 0, addends};
@@ -455,15 +482,11 @@ void PackedGemm::multiplyRows(const Tile &tile, Range rows,
     int64_t column = ofColumns.begin(j), packedWidth = ofColumns.packedSize(j);
     factors.b = b + (column - first) * k;
     factors.bTerm = packedWidth;
-    result.c = placeOfC(tile, row, column);
-    if (tile.result.bias)
-      result.bias =
-          tile.result.bias + row * result.biasRow + column * result.biasColumn;
+    placeResult(tile, row, column, result);
     result.columns = ofColumns.size(j);
     result.panels = panels;
-    kernels->kernel(
-        addends > 1 ? MicroKernels::Use::Sum : MicroKernels::Use::Packed,
-        height, packedWidth, factors.aRow == 1)(gemm.k, factors, result);
+    kernels->kernel(packedUse(), height, packedWidth,
+                    factors.aRow == 1)(k / addends, factors, result);
   };
   for (int64_t i = rows.begin; i < rows.end; ++i) {
     chooseRows(tile, terms, rows, i, true, factors);
@@ -493,25 +516,102 @@ static float *panelsOfThread() {
   return panels.get();
 }
 
+namespace {
+
+/// Takes subnormal numbers of f32 for 0, as instructions for bf16 do, for as
+/// long as it lives.
+class FlushSubnormals {
+public:
+#if defined(__x86_64__)
+  explicit FlushSubnormals(bool flushes) : before(_mm_getcsr()) {
+    constexpr unsigned results = 0x8000, operands = 0x40;
+    if (flushes)
+      _mm_setcsr(before | results | operands);
+  }
+  ~FlushSubnormals() { _mm_setcsr(before); }
+
+private:
+  unsigned before;
+#else
+  explicit FlushSubnormals(bool /*flushes*/) {}
+#endif
+};
+
+/// Where c has the type of the factors, bf16: the sums of a tile and its bias,
+/// in f32.
+struct WideTile {
+  std::vector<float> sums, bias;
+};
+
+} // namespace
+
+static void widen(const uint16_t *from, int64_t elements, int64_t distance,
+                  float *to) {
+  for (int64_t i = 0; i < elements; ++i)
+    to[i] = fromBF16(from[i * distance]);
+}
+
+/// Places a tile of c of bf16, whose first element is number `first`, and its
+/// sums and bias in f32.
+void PackedGemm::placeHalves(const GemmOperands &operands, int64_t first,
+                             Range rows, Range columns,
+                             MicroTile &result) const {
+  static thread_local WideTile wide;
+  result.half = static_cast<uint16_t *>(operands.c) + first;
+  result.halfRow = result.cRow;
+  result.halfColumn = result.cColumn;
+  result.cRow = columns.size();
+  result.cColumn = 1;
+  if (blocks != 1 || gemm.accumulate)
+    wide.sums.resize(
+        std::max<size_t>(wide.sums.size(), rows.size() * columns.size()));
+  result.c = wide.sums.data();
+  for (int64_t row = 0; gemm.accumulate && row < rows.size(); ++row)
+    widen(result.half + row * result.halfRow, columns.size(), result.halfColumn,
+          result.c + row * result.cRow);
+  if (!operands.bias)
+    return;
+  Range of = isSwapped ? rows : columns;
+  wide.bias.resize(std::max<size_t>(wide.bias.size(), of.size()));
+  widen(static_cast<const uint16_t *>(operands.bias) + of.begin, of.size(), 1,
+        wide.bias.data());
+  result.bias = wide.bias.data();
+}
+
+int64_t PackedGemm::numGroups(const Panels &panels, int64_t most,
+                              int64_t panelSize) const {
+  if (isHalf)
+    most = most * maxTerms / ceilDiv(k, blocks);
+  else if (alongRows)
+    most *= maxTerms / k;
+  return ceilDiv(panels.count(), std::max<int64_t>(1, most / panelSize));
+}
+
 void PackedGemm::run(const GemmOperands &operands, int64_t round,
                      int64_t index) const {
+  FlushSubnormals flush(isHalf);
   Range rows = byRows ? part(m, maxRows(), index, tiles) : Range{0, m};
   Range columns =
       byRows ? Range{0, n} : part(n, kernels->maxColumns(), index, tiles);
   // Row-major, or of the transpose.
   int64_t cRow = isSwapped ? 1 : n, cColumn = isSwapped ? m : 1;
   int64_t biasRow = isSwapped, biasColumn = !isSwapped;
-  float *c = static_cast<float *>(operands.c) + round / slabs * m * n;
+  int64_t first = round / slabs * m * n;
   if (pieces.columnsOfC > 0)
     cRow = pieces.columnsOfC;
   else
-    c += rows.begin * cRow + columns.begin * cColumn;
-  const float *bias = static_cast<const float *>(operands.bias);
-  if (bias)
-    bias += rows.begin * biasRow + columns.begin * biasColumn;
-  MicroTile result{c,       cRow,       cColumn,
-                   0,       true,       bias,
+    first += rows.begin * cRow + columns.begin * cColumn;
+  MicroTile result{nullptr, cRow,       cColumn,
+                   0,       true,       nullptr,
                    biasRow, biasColumn, gemm.activation == Activation::Relu};
+  if (isResultHalf) {
+    placeHalves(operands, first, rows, columns, result);
+  } else {
+    result.c = static_cast<float *>(operands.c) + first;
+    if (operands.bias)
+      result.bias = static_cast<const float *>(operands.bias) +
+                    rows.begin * biasRow + columns.begin * biasColumn;
+  }
   if (gemm.k == 0)
     return finishEmpty(rows.size(), columns.size(), result);
   const float *packed =
@@ -532,14 +632,11 @@ void PackedGemm::run(const GemmOperands &operands, int64_t round,
             result};
   // Columns are in one group unless the tile packs them: then it packs each
   // panel of rows once.
-  int64_t more = alongRows ? maxTerms / k : 1;
   int64_t columnGroups =
       tile.packedB && !alongRows
           ? 1
-          : ceilDiv(tile.columns.count(),
-                    more * maxGroupColumns / kernels->maxColumns());
-  int64_t rowGroups =
-      ceilDiv(tile.rows.count(), more * maxGroupRows / maxRows());
+          : numGroups(tile.columns, maxGroupColumns, kernels->maxColumns());
+  int64_t rowGroups = numGroups(tile.rows, maxGroupRows, maxRows());
   for (int64_t columnGroup = 0; columnGroup < columnGroups; ++columnGroup)
     for (int64_t block = slab.begin; block < slab.end; ++block)
       for (int64_t rowGroup = 0; rowGroup < rowGroups; ++rowGroup)
@@ -553,12 +650,16 @@ void PackedGemm::finishEmpty(int64_t rows, int64_t columns,
                              const MicroTile &result) const {
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t column = 0; column < columns; ++column) {
-      float &value = result.c[row * result.cRow + column * result.cColumn];
-      if (!gemm.accumulate)
-        value = 0;
+      float &place = result.c[row * result.cRow + column * result.cColumn];
+      float value = gemm.accumulate ? place : 0;
       if (result.bias)
         value += result.bias[row * result.biasRow + column * result.biasColumn];
       if (result.relu && value < 0)
         value = 0;
+      if (result.half)
+        result.half[row * result.halfRow + column * result.halfColumn] =
+            toBF16(value);
+      else
+        place = value;
     }
 }

@@ -31,21 +31,26 @@
 
 namespace shardc::rt {
 
-/// GEMMs of f32. Terms are added up in blocks that depend on their number
-/// alone; an element of c is the sum of its blocks, in order. So the bits are
-/// the same for any tiles, workers and vector widths.
+/// GEMMs of f32, or of bf16 added up in f32. Terms are added up in blocks that
+/// depend on their number alone; an element of c is the sum of its blocks, in
+/// order. So the bits are the same for any tiles, workers and vector widths.
+///
+/// Of bf16, terms are packed in pairs where the CPU has instructions that add
+/// up the products of two, and otherwise widened to f32. These instructions add
+/// that of the second term first, and take subnormal numbers for 0; the others
+/// do the same, so that the bits are those. Bias, ReLU and the addition to the
+/// old result come before the one rounding to a result of bf16. A factor that
+/// is shared is then packed in one round, since sums of several ones would be
+/// rounded between them.
 class PackedGemm : public PreparedGemm {
 public:
   /// The sum of `addends` GEMMs, as `prepareSum` has it, if that is possible.
   explicit PackedGemm(const GemmCommand &gemm, GemmCalls calls = {},
                       const MicroKernels &kernels = MicroKernels::best(),
-                      int64_t addends = 1, const GemmPieces &pieces = {});
+                      int64_t addends = 1, const GemmPieces &pieces = {},
+                      GemmTypes types = {DType::F32, DType::F32});
 
   static bool canAdd(const GemmCommand &gemm, int64_t addends);
-
-  /// Computes a GEMM on the calling thread.
-  static void multiply(const GemmCommand &gemm, const float *a, const float *b,
-                       float *c);
 
   int64_t numRounds() const override { return gemm.batch * slabs; }
   int64_t numTiles() const override { return tiles; }
@@ -71,26 +76,22 @@ private:
   Range blocksOf(int64_t round) const {
     return part(blocks, 1, round % slabs, slabs);
   }
-  /// Terms of all addends one after the other; a block of several addends has
-  /// a power of two of them.
+  /// Terms, as they are packed, of all addends one after the other; a block of
+  /// several addends has a power of two of them, one of bf16 whole pairs.
   Range termsOf(int64_t block) const {
-    int64_t size = perBlock * gemm.k;
-    return addends == 1 ? part(gemm.k, 1, block, blocks)
-                        : part(k, size, block, blocks);
+    int64_t unit = addends > 1 ? perBlock * gemm.k : isHalf && !inPairs ? 2 : 1;
+    return part(k, unit, block, blocks);
   }
-  PiecedFactor factorA(const void *a, int64_t round) const;
-  PiecedFactor factorB(const void *b, int64_t round) const;
-  /// The factors whose elements are rows and columns of what is computed.
-  PiecedFactor rowFactor(const GemmOperands &operands, int64_t round,
-                         int64_t addend = 0) const {
-    return isSwapped ? factorB(operands.factorB(addend), round)
-                     : factorA(operands.factorA(addend), round);
+  /// Which of the factors: that whose elements are rows of what is computed, or
+  /// columns.
+  enum class Side { Rows, Columns };
+  bool isA(Side side) const { return (side == Side::Rows) != isSwapped; }
+  const void *addressOf(Side side, const GemmOperands &operands,
+                        int64_t addend = 0) const {
+    return isA(side) ? operands.factorA(addend) : operands.factorB(addend);
   }
-  PiecedFactor columnFactor(const GemmOperands &operands, int64_t round,
-                            int64_t addend = 0) const {
-    return isSwapped ? factorA(operands.factorA(addend), round)
-                     : factorB(operands.factorB(addend), round);
-  }
+  PiecedFactor factor(Side side, const void *data, int64_t round) const;
+  HalfFactor halfFactor(Side side, const void *data, int64_t round) const;
   /// Of a panel: more where there is but one vector of columns.
   int64_t maxRows() const {
     return n <= kernels->lanes && (areRowsAdjacent || m <= kernels->maxTallRows)
@@ -113,28 +114,49 @@ private:
   /// Panels of the factor of rows that are packed together.
   int64_t panelsAtOnce() const { return areRowsAdjacent ? 8 : 1; }
   int64_t sharedPanelsAtOnce() const { return byRows ? 1 : panelsAtOnce(); }
-  template <typename FactorOf>
-  void packRounded(FactorOf factorOf, const Panels &panels, Range which,
-                   Range terms, float *to) const;
+  template <typename AddressOf>
+  void packFactor(Side side, AddressOf addressOfAddend, int64_t round,
+                  int64_t firstElement, const Panels &panels, Range which,
+                  Range terms, float *to) const;
+  void packOwn(Side side, const Tile &tile, Range which, Range terms,
+               float *to) const;
   [[gnu::always_inline]] void chooseRows(const Tile &tile, Range terms,
                                          Range group, int64_t i, bool isFirst,
                                          MicroFactors &factors) const;
   void multiplyRows(const Tile &tile, Range rows, Range columns) const;
-  float *placeOfC(const Tile &tile, int64_t row, int64_t column) const;
+  void placeResult(const Tile &tile, int64_t row, int64_t column,
+                   MicroTile &result) const;
   void multiplyPanels(const Tile &tile, int64_t block, Range rows,
                       Range columns) const;
   void finishEmpty(int64_t rows, int64_t columns,
                    const MicroTile &result) const;
 
+  void placeHalves(const GemmOperands &operands, int64_t first, Range rows,
+                   Range columns, MicroTile &result) const;
+  /// Into how many groups panels are divided of at most `most` elements, or of
+  /// as many as take no more memory where blocks have more or fewer terms.
+  int64_t numGroups(const Panels &panels, int64_t most,
+                    int64_t panelSize) const;
+  /// Of kernels for packed panels.
+  MicroKernels::Use packedUse() const {
+    return addends > 1 ? MicroKernels::Use::Sum
+           : inPairs   ? MicroKernels::Use::Pairs
+                       : MicroKernels::Use::Packed;
+  }
+
   GemmCommand gemm;
   GemmPieces pieces;
+  bool isHalf;       ///< Factors are of bf16.
+  bool isResultHalf; ///< So are c and the bias.
   const MicroKernels *kernels;
+  bool inPairs; ///< Of bf16: how terms are packed.
   /// Whether the transpose of c is computed, of bᵀ by aᵀ: there the vectors of
   /// a narrow c are full.
   bool isSwapped = false;
   /// Whether elements of a term of the factor of rows are side by side.
   bool areRowsAdjacent = false;
-  /// Rows and columns of what is computed, and the terms of all addends.
+  /// Rows and columns of what is computed, and the terms of all addends, as
+  /// they are packed: pairs are one.
   int64_t m, n, k;
   int64_t addends;
   int64_t perBlock; ///< Addends of a block, but for the last one.
