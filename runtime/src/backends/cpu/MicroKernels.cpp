@@ -15,6 +15,10 @@
 #include <cstring>
 #include <utility>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 using namespace shardc::rt;
 
 namespace {
@@ -426,7 +430,9 @@ const MicroKernels &kernelsOf() {
                      2,
                      {tableOf<Kernel, maxRows, Use::Packed>(places),
                       tableOf<Kernel, maxRows, Use::InPlace>(places),
-                      tableOf<Kernel, maxRows, Use::Sum>(places), nullptr}};
+                      tableOf<Kernel, maxRows, Use::Sum>(places), nullptr},
+                     /*multiplyAddsPerCycle=*/2,
+                     /*narrower=*/nullptr};
     if constexpr (inPairs)
       all.kernels[3] = tableOf<Kernel, maxRows, Use::Pairs>(places);
     return all;
@@ -449,10 +455,30 @@ const MicroKernels &MicroKernels::portable() {
   return kernelsOf<Kernel128, 6, 12, 4>();
 }
 
+#if defined(__x86_64__)
+/// Whether the CPU is AMD's and computes 512 bits in two halves, as Zen 4 does:
+/// bit 3 (FP512) of CPUID's Fn8000_001A_EAX is for those that do not.
+static bool computesInHalves() {
+  unsigned eax, ebx, ecx, edx;
+  return __get_cpuid(0, &eax, &ebx, &ecx, &edx) && ebx == signature_AMD_ebx &&
+         __get_cpuid(0x8000001a, &eax, &ebx, &ecx, &edx) && !(eax >> 3 & 1);
+}
+#endif
+
 const MicroKernels &MicroKernels::best() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
-    return __builtin_cpu_supports("avx512bf16") ? avx512bf16() : avx512();
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")) {
+    static const MicroKernels wide = [] {
+      MicroKernels all =
+          __builtin_cpu_supports("avx512bf16") ? avx512bf16() : avx512();
+      if (computesInHalves()) {
+        all.multiplyAddsPerCycle = 1;
+        all.narrower = &avx2();
+      }
+      return all;
+    }();
+    return wide;
+  }
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     return avx2();
 #endif

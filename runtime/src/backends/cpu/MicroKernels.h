@@ -69,6 +69,12 @@ struct MicroKernels {
   /// By use, then by rows less 1, by vectors less 1, and by whether rows of a
   /// are adjacent.
   const MicroKernel *kernels[4];
+  /// Multiply-adds of vectors that begin in a cycle; 1 where the CPU computes
+  /// one of 512 bits in two halves.
+  double multiplyAddsPerCycle = 2;
+  /// Kernels with shorter vectors, where this CPU computes as much with these;
+  /// null: there are none.
+  const MicroKernels *narrower = nullptr;
 
   int64_t maxColumns() const { return lanes * maxVectors; }
   /// For a panel of b of `columns`, with padding. If `rowsAreAdjacent`, `aRow`

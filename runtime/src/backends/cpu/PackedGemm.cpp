@@ -5,8 +5,10 @@
 #include "base/Convert.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #if defined(__x86_64__)
@@ -82,52 +84,86 @@ PackedGemm::PackedGemm(const GemmCommand &gemm, GemmCalls calls,
                          : ceilDiv(gemm.k, isHalf ? maxHalfTerms : maxTerms)) {
   if (m == 0 || n == 0)
     return;
-  chooseOrientation();
+  chooseKernels();
   alongRows = k <= maxTermsAlongRows; // One block.
   chooseTiles(calls);
 }
 
-/// Decides what is read in place, and estimates the cycles of one core: those
-/// of multiply-adds, of which a kernel begins two in a cycle and ends each
-/// after four, of packing, and of storing c.
-void PackedGemm::chooseOrientation() {
-  double cycles[2];
-  auto orient = [&](bool swaps) {
-    isSwapped = swaps;
-    m = swaps ? gemm.n : gemm.m;
-    n = swaps ? gemm.m : gemm.n;
-    const PiecedFactor rowFactor = factor(Side::Rows, nullptr, 0);
-    areRowsAdjacent = rowFactor.stride() == 1;
-    // Rounding is a part of packing, and packed addends follow one another.
-    // Where terms are rows, a panel is a part of a line or two of each.
-    bool mayRead = gemm.precision == Precision::Highest && addends == 1 &&
-                   !isHalf && rowFactor.isWhole();
-    bool areFewPanels = columnPanels(n).count() <= 4;
-    bool isSmall = m * std::min(k, maxTerms) <= maxInPlace;
-    readsRows =
-        mayRead &&
-        (areRowsAdjacent ? m <= 16 || (areFewPanels && isSmall)
-                         : areFewPanels || (isSmall && k > minTermsInPlace));
-  };
-  for (bool swaps : {true, false}) {
-    orient(swaps);
-    cycles[swaps] = estimateCycles();
-  }
-  constexpr int64_t narrow = 64;
-  if (pieces.columnsOfC == 0 && std::min(m, n) < narrow &&
-      cycles[true] < cycles[false])
-    orient(true);
+/// How many rows that lie `stride` elements apart stay in the first-level cache
+/// while kernels read them side by side: as many as one set has ways, times the
+/// sets in which they are. Rows of 4 KiB are all in one.
+static int64_t mostRowsApart(int64_t stride) {
+  constexpr int64_t ways = 8, bytesOfAllSets = 4096;
+  return ways * (bytesOfAllSets /
+                 std::gcd<int64_t>(stride * sizeof(float), bytesOfAllSets));
 }
 
+/// Decides whether the transpose is computed, and what is read in place.
+void PackedGemm::orient(bool swaps) {
+  isSwapped = swaps;
+  m = swaps ? gemm.n : gemm.m;
+  n = swaps ? gemm.m : gemm.n;
+  const PiecedFactor rowFactor = factor(Side::Rows, nullptr, 0);
+  areRowsAdjacent = rowFactor.stride() == 1;
+  // Rounding is a part of packing, and packed addends follow one another.
+  // Where terms are rows, a panel is a part of a line or two of each.
+  bool mayRead = gemm.precision == Precision::Highest && addends == 1 &&
+                 !isHalf && rowFactor.isWhole();
+  bool areFewPanels = columnPanels(n).count() <= 4;
+  bool isSmall = m * std::min(k, maxTerms) <= maxInPlace;
+  readsRows =
+      mayRead &&
+      (areRowsAdjacent ? m <= 16 || (areFewPanels && isSmall)
+                       : areFewPanels || (isSmall && k > minTermsInPlace));
+  mostRows = INT64_MAX;
+  if (readsRows && !areRowsAdjacent)
+    mostRows = mostRowsApart(rowFactor.stride());
+}
+
+/// Chooses kernels and orientation by an estimate of the cycles.
+void PackedGemm::chooseKernels() {
+  constexpr int64_t narrow = 64;
+  const bool maySwap =
+      pieces.columnsOfC == 0 && std::min(gemm.m, gemm.n) < narrow;
+  auto estimate = [&](bool swaps) {
+    orient(swaps);
+    return estimateCycles();
+  };
+  auto chooseOrientation = [&] {
+    const double swapped = maySwap ? estimate(true) : HUGE_VAL,
+                 plain = estimate(false);
+    if (swapped < plain)
+      orient(true);
+    return std::min(swapped, plain);
+  };
+  const double cycles = chooseOrientation();
+  const MicroKernels *first = kernels;
+  if (!first->narrower || isHalf)
+    return;
+  kernels = first->narrower;
+  // The estimates are not that exact; kernels of shorter vectors begin and end
+  // in less time.
+  const double least = k <= maxTermsAlongRows ? 1.01 : 0.95;
+  if (chooseOrientation() < least * cycles)
+    return;
+  kernels = first;
+  chooseOrientation();
+}
+
+/// The cycles of one core: those of multiply-adds, each of which ends after
+/// four, of packing, and of storing c.
 double PackedGemm::estimateCycles() const {
   Panels rows = rowPanels(m), columns = columnPanels(n);
   int64_t vectors = ceilDiv(columns.packedExtent(), kernels->lanes);
   double rowsOfPanel = double(m) / rows.count();
-  double full = std::max(rowsOfPanel * kernels->maxVectors / 2, 4.0);
+  auto ofTerm = [&](int64_t vectorsOfPanel) {
+    return std::max(
+        rowsOfPanel * vectorsOfPanel / kernels->multiplyAddsPerCycle, 4.0);
+  };
   int64_t fullTiles = vectors / kernels->maxVectors;
-  double perTerm = double(fullTiles) * full;
+  double perTerm = double(fullTiles) * ofTerm(kernels->maxVectors);
   if (vectors % kernels->maxVectors)
-    perTerm += std::max(rowsOfPanel / 2, 4.0);
+    perTerm += ofTerm(1);
   double cycles = perTerm * rows.count() * k;
   if (!readsRows)
     cycles += 0.5 * m * k;

@@ -94,9 +94,9 @@ private:
   HalfFactor halfFactor(Side side, const void *data, int64_t round) const;
   /// Of a panel: more where there is but one vector of columns.
   int64_t maxRows() const {
-    return n <= kernels->lanes && (areRowsAdjacent || m <= kernels->maxTallRows)
-               ? kernels->maxTallRows
-               : kernels->maxRows;
+    const bool isTall =
+        n <= kernels->lanes && (areRowsAdjacent || m <= kernels->maxTallRows);
+    return std::min(mostRows, isTall ? kernels->maxTallRows : kernels->maxRows);
   }
   Panels rowPanels(int64_t rows) const {
     return Panels::ofRows(rows, maxRows());
@@ -108,7 +108,8 @@ private:
   Panels sharedPanels() const {
     return byRows ? columnPanels(n) : rowPanels(m);
   }
-  void chooseOrientation();
+  void orient(bool swaps);
+  void chooseKernels();
   double estimateCycles() const;
   void chooseTiles(GemmCalls calls);
   /// Panels of the factor of rows that are packed together.
@@ -163,6 +164,8 @@ private:
   /// Whether kernels read the factor of rows where it lies: it does not pay to
   /// pack what few panels of columns meet.
   bool readsRows = false;
+  /// Of a panel that is read in place.
+  int64_t mostRows = 0;
   /// Whether a kernel takes all panels of columns of a group.
   bool alongRows = false;
   /// Whether tiles are blocks of rows; otherwise they are blocks of columns.
