@@ -96,7 +96,7 @@ SmallVector<KernelPart> buildKernelFunction(KernelOp kernel, MeshOp mesh,
     if (isSum)
       plan.devices = devices;
     else if (devices > 1)
-      planSideBySide(plan, mostLanes, devices);
+      planSideBySide(plan, devices);
     SmallVector<int64_t> bytes = getBytesPerIteration(kernel, plan, touched);
     parts.push_back(
         {plan.getExtent(), std::move(touched), std::move(bytes), {}});

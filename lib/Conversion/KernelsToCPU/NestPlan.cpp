@@ -178,12 +178,10 @@ static bool planGemm(NestPlan &plan, int64_t mostLanes) {
   return true;
 }
 
-void planSideBySide(NestPlan &plan, int64_t mostLanes, int64_t devices) {
+void planSideBySide(NestPlan &plan, int64_t devices) {
   plan.devices = devices;
   plan.deviceLanes = plan.gemm.n;
   const int64_t columns = devices * plan.deviceLanes;
-  if (columns > baseLanes)
-    plan.numLanes = mostLanes;
   plan.hasPairs = false;
   const int64_t mostRows =
       columns > plan.numLanes ? mostRowsOfTwo : mostRowsOfVector;

@@ -76,7 +76,9 @@ NestPlan planNest(KernelNest nest, int64_t mostLanes, int64_t groupDevices);
 
 /// Lets the function of a Gemm compute those of `devices` devices, which have
 /// one left factor, in the same iterations. Elements have the same chains.
-void planSideBySide(NestPlan &plan, int64_t mostLanes, int64_t devices);
+/// Vectors are of the base target: of wider ones, what is behind the GEMM would
+/// take a part for each device, by shuffles that cost more than they save.
+void planSideBySide(NestPlan &plan, int64_t devices);
 
 } // namespace shardc
 
