@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -40,7 +41,8 @@ readToEnd(const std::string &path, absl::StatusOr<int> file,
   if (!file.ok())
     return file.status();
   std::string bytes;
-  constexpr size_t piece = size_t(1) << 20;
+  // Most files are small, and some are read for every pool of workers.
+  size_t piece = 4096;
   ssize_t count;
   int error;
   do {
@@ -49,6 +51,7 @@ readToEnd(const std::string &path, absl::StatusOr<int> file,
     count = read(*file, &bytes[size], piece);
     error = errno;
     bytes.resize(size + (count > 0 ? count : 0));
+    piece = std::max(piece, std::min(bytes.size(), size_t(1) << 20));
     if (onProgress)
       onProgress();
   } while (count > 0);
