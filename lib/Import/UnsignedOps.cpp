@@ -10,12 +10,12 @@
 using namespace mlir;
 using namespace shardc;
 
-static Type getElement(Value value) {
+static Type elementOf(Value value) {
   return getTensorType(value).getElementType();
 }
 
 Value shardc::toSigned(Lowering &lowering, Location loc, Value x) {
-  unsigned bits = getElement(x).getIntOrFloatBitWidth();
+  unsigned bits = elementOf(x).getIntOrFloatBitWidth();
   auto highest =
       DenseElementsAttr::get(getTensorType(x), APInt::getSignMask(bits));
   OpBuilder &builder = lowering.getBuilder();
@@ -29,7 +29,7 @@ static Value compareUnsigned(Lowering &lowering, Location loc, CompareKind kind,
                  toSigned(lowering, loc, rhs));
 }
 
-static LogicalResult lowerCompare(Lowering &lowering, Operation *op) {
+static LogicalResult lowerUnsignedCompare(Lowering &lowering, Operation *op) {
   FailureOr<CompareKind> kind = getDirection(op);
   if (failed(kind))
     return failure();
@@ -51,7 +51,7 @@ static LogicalResult lowerChoice(Lowering &lowering, Operation *op) {
                                  lowering.get(op, 0), lowering.get(op, 1)));
 }
 
-static LogicalResult lowerClamp(Lowering &lowering, Operation *op) {
+static LogicalResult lowerUnsignedClamp(Lowering &lowering, Operation *op) {
   RankedTensorType type = lowering.at(op).getType();
   auto like = [&](unsigned index) {
     Value bound = lowering.get(op, index);
@@ -82,7 +82,7 @@ static LogicalResult failWide(Operation *op) {
 template <typename Op>
 static LogicalResult lowerInWide(Lowering &lowering, Operation *op) {
   Value lhs = lowering.get(op, 0), rhs = lowering.get(op, 1);
-  Type element = getElement(lhs);
+  Type element = elementOf(lhs);
   if (!element.isInteger(32))
     return failWide(op);
   OpBuilder &builder = lowering.getBuilder();
@@ -106,9 +106,9 @@ static Value toFloat(Lowering &lowering, Location loc, Value x, Type element) {
   return convertTo(builder, loc, sum, element);
 }
 
-static LogicalResult lowerConvert(Lowering &lowering, Operation *op) {
+static LogicalResult lowerUnsignedConvert(Lowering &lowering, Operation *op) {
   Value x = lowering.get(op, 0);
-  Type from = getElement(x), to = lowering.at(op).getType().getElementType();
+  Type from = elementOf(x), to = lowering.at(op).getType().getElementType();
   OpBuilder &builder = lowering.getBuilder();
   Location loc = op->getLoc();
   if (to.isInteger(1)) {
@@ -137,7 +137,7 @@ static LogicalResult refuse(Lowering &, Operation *op) {
 }
 
 /// Sums do not depend on the sign; extrema do.
-static LogicalResult lowerReduce(Lowering &lowering, Operation *op) {
+static LogicalResult lowerUnsignedReduce(Lowering &lowering, Operation *op) {
   StringRef body = op->getRegion(0).front().front().getName().getStringRef();
   if (body == "stablehlo.maximum" || body == "stablehlo.minimum")
     return refuse(lowering, op);
@@ -149,14 +149,14 @@ static LogicalResult lowerReduce(Lowering &lowering, Operation *op) {
 
 ArrayRef<OpLowering> shardc::getUnsignedLowerings() {
   static const OpLowering table[] = {
-      {"stablehlo.compare", lowerCompare, 2},
+      {"stablehlo.compare", lowerUnsignedCompare, 2},
       {"stablehlo.maximum", lowerChoice<CompareKind::GT>, 2},
       {"stablehlo.minimum", lowerChoice<CompareKind::LT>, 2},
-      {"stablehlo.clamp", lowerClamp, 3},
+      {"stablehlo.clamp", lowerUnsignedClamp, 3},
       {"stablehlo.divide", lowerInWide<DivOp>, 2},
       {"stablehlo.remainder", lowerInWide<RemainderOp>, 2},
-      {"stablehlo.convert", lowerConvert, 1},
-      {"stablehlo.reduce", lowerReduce, -1, 1},
+      {"stablehlo.convert", lowerUnsignedConvert, 1},
+      {"stablehlo.reduce", lowerUnsignedReduce, -1, 1},
       {"stablehlo.abs", refuse, 1},
       {"stablehlo.sign", refuse, 1},
       {"stablehlo.power", refuse, 2},

@@ -49,17 +49,17 @@ cutAll(const std::vector<int64_t> &shape, const std::vector<int> &parts,
   return boxes;
 }
 
-struct Case {
+struct Sharded {
   std::vector<int64_t> shape;
   std::vector<int> from, to; ///< Parts of each dimension.
 };
 
-class CopyShardsTest : public testing::TestWithParam<Case> {};
+class CopyShardsTest : public testing::TestWithParam<Sharded> {};
 
 /// Reads a tensor, written as some shards, as others: the bytes and checksums
 /// are those of shards that are gathered element by element.
 TEST_P(CopyShardsTest, ReadsAnyShardsFromAny) {
-  const Case &given = GetParam();
+  const Sharded &given = GetParam();
   std::mt19937 random(7);
   const TensorType type{"w", DType::F32, given.shape};
   std::vector<uint32_t> values(numElements(given.shape));
@@ -147,13 +147,15 @@ TEST_P(CopyShardsTest, ReadsAnyShardsFromAny) {
 
 INSTANTIATE_TEST_SUITE_P(
     Shards, CopyShardsTest,
-    testing::Values(
-        Case{{}, {}, {}}, Case{{100000}, {3}, {5}},
-        Case{{700, 900}, {4, 1}, {4, 1}}, Case{{700, 900}, {1, 4}, {1, 4}},
-        Case{{700, 900}, {4, 1}, {1, 4}}, Case{{700, 900}, {2, 3}, {3, 2}},
-        Case{{33, 7, 5, 301}, {2, 2, 2, 3}, {3, 1, 2, 2}},
-        Case{{300001, 2}, {1, 2}, {2, 1}}, Case{{5, 200000}, {1, 3}, {1, 4}},
-        Case{{5, 200000}, {3, 1}, {1, 2}}));
+    testing::Values(Sharded{{}, {}, {}}, Sharded{{100000}, {3}, {5}},
+                    Sharded{{700, 900}, {4, 1}, {4, 1}},
+                    Sharded{{700, 900}, {1, 4}, {1, 4}},
+                    Sharded{{700, 900}, {4, 1}, {1, 4}},
+                    Sharded{{700, 900}, {2, 3}, {3, 2}},
+                    Sharded{{33, 7, 5, 301}, {2, 2, 2, 3}, {3, 1, 2, 2}},
+                    Sharded{{300001, 2}, {1, 2}, {2, 1}},
+                    Sharded{{5, 200000}, {1, 3}, {1, 4}},
+                    Sharded{{5, 200000}, {3, 1}, {1, 2}}));
 
 /// Bytes that calls of the system have read in this process.
 uint64_t bytesRead() {

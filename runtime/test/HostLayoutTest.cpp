@@ -8,7 +8,7 @@
 #include <numeric>
 
 using namespace shardc::rt;
-using namespace shardc::rt::cuda;
+using shardc::rt::cuda::HostLayout;
 
 /// A batch of `plan` for which `threads` threads copied "x".
 static std::vector<char> scatter(const PlanSpec &plan, int threads,

@@ -15,7 +15,7 @@ using namespace shardc::run;
 using namespace shardc::rt;
 
 /// The exit code of a run whose last checkpoint was written with this result.
-static int exitCodeOf(const absl::Status &status) {
+static int exitCodeAfter(const absl::Status &status) {
   if (status.ok())
     return 0;
   if (absl::IsAborted(status) || absl::IsDeadlineExceeded(status))
@@ -224,7 +224,7 @@ absl::Status Checkpoints::takeResults() {
                  result.begin +
                      std::chrono::nanoseconds(int64_t(result.seconds * 1e9)));
     longestCopy = std::max(longestCopy, result.copySeconds);
-    code = exitCodeOf(result.status);
+    code = exitCodeAfter(result.status);
     if (code == 0) {
       ++written;
       lastWritten = result.step;

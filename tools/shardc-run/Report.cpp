@@ -89,7 +89,7 @@ bool shardc::run::mayPrint(const std::string &message) {
 }
 
 /// Prints it, whether or not others have said the same.
-static void print(const std::string &message) {
+static void printAlways(const std::string &message) {
   std::string place;
   if (speaker)
     place = absl::StrCat("rank ", speaker->rank(), " of ", speaker->size(),
@@ -104,7 +104,7 @@ static void print(const std::string &message) {
 }
 
 void shardc::run::endNow(const absl::Status &status) {
-  print(std::string(status.message()));
+  printAlways(std::string(status.message()));
   std::cout.flush();
   std::_Exit(exitCodeOf(status));
 }
@@ -119,6 +119,6 @@ int shardc::run::report(int exitCode, const std::string &message) {
       absl::SleepFor(absl::Milliseconds(500));
     return exitCode;
   }
-  print(message);
+  printAlways(message);
   return exitCode;
 }

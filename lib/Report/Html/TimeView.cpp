@@ -12,7 +12,7 @@
 using namespace llvm;
 using namespace shardc;
 
-static constexpr size_t maxLongest = 12;
+static constexpr size_t maxLongestOps = 12;
 
 static std::string getOpText(const json::Object &op) {
   std::string source = getShortSource(getString(op, "source"));
@@ -59,7 +59,7 @@ static void addLongest(Markup &markup, const json::Object &time) {
   openTable(markup,
             formatv("The longest of {0} ops by the estimate", ops.size()).str(),
             {"op", "time", "starts at", "part", "place in the model"}, {1, 2});
-  for (const json::Object *op : ArrayRef(ops).take_front(maxLongest)) {
+  for (const json::Object *op : ArrayRef(ops).take_front(maxLongestOps)) {
     markup.open("tr", {{"class", "op"}}).open("th", {{"scope", "row"}});
     markup.element("code", {}, getString(*op, "name")).close();
     markup.open("td", {{"class", "number"}});
