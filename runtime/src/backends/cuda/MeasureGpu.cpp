@@ -168,7 +168,7 @@ public:
     return done->wait(absl::Minutes(1), "copying matrices");
   }
 
-  GemmOperands places() const {
+  cuda::GemmOperands places() const {
     return {a.address(), b.address(), c.address(), vector.address()};
   }
 
