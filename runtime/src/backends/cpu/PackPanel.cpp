@@ -342,9 +342,9 @@ static void packPairsOf(const HalfFactor &from, int64_t count, int64_t width,
     }
 }
 
-/// Packs a panel of `count` elements.
-static void packPairs(const HalfFactor &from, int64_t count, int64_t width,
-                      int64_t terms, float *to) {
+/// Packs the pairs of a panel of `count` elements.
+static void packPanelInPairs(const HalfFactor &from, int64_t count,
+                             int64_t width, int64_t terms, float *to) {
   int64_t fast = 0;
 #if defined(__x86_64__)
   static const bool hasAvx2 = __builtin_cpu_supports("avx2");
@@ -365,8 +365,9 @@ void shardc::rt::packPairs(const HalfFactor &from, const Panels &panels,
   const int64_t first = panels.begin(begin);
   for (int64_t panel = begin; panel < end; ++panel) {
     int64_t place = panels.begin(panel) - first;
-    ::packPairs(from.at(place, 0), panels.size(panel), panels.packedSize(panel),
-                terms, to + place * ((terms + 1) / 2));
+    packPanelInPairs(from.at(place, 0), panels.size(panel),
+                     panels.packedSize(panel), terms,
+                     to + place * ((terms + 1) / 2));
   }
 }
 
@@ -403,8 +404,8 @@ void shardc::rt::packWidened(const HalfFactor &from, const Panels &panels,
     int64_t place = panels.begin(panel) - first,
             width = panels.packedSize(panel);
     float *own = to + place * terms;
-    ::packPairs(from.at(place, 0), panels.size(panel), width, terms,
-                own + (terms - pairs) * width);
+    packPanelInPairs(from.at(place, 0), panels.size(panel), width, terms,
+                     own + (terms - pairs) * width);
     widenPairs(own, width, terms);
   }
 }

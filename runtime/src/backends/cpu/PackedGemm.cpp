@@ -559,14 +559,19 @@ namespace {
 class FlushSubnormals {
 public:
 #if defined(__x86_64__)
-  explicit FlushSubnormals(bool flushes) : before(_mm_getcsr()) {
+  explicit FlushSubnormals(bool flushes)
+      : flushes(flushes), before(flushes ? _mm_getcsr() : 0) {
     constexpr unsigned results = 0x8000, operands = 0x40;
     if (flushes)
       _mm_setcsr(before | results | operands);
   }
-  ~FlushSubnormals() { _mm_setcsr(before); }
+  ~FlushSubnormals() {
+    if (flushes)
+      _mm_setcsr(before);
+  }
 
 private:
+  bool flushes;
   unsigned before;
 #else
   explicit FlushSubnormals(bool /*flushes*/) {}
