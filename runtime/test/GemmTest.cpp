@@ -240,8 +240,13 @@ TEST(GemmTest, RoundsOnceToBF16) {
 TEST(GemmTest, EmptyGemms) {
   GemmCommand none{0, 1, 2,     -1,    1,     0,
                    4, 3, false, false, false, Activation::None};
-  EXPECT_EQ(PreparedGemm::prepare(none, {DType::F32, DType::F32})->numTiles(),
-            0);
+  for (DType type : {DType::F32, DType::BF16}) {
+    auto empty = PreparedGemm::prepare(none, {type, type});
+    EXPECT_EQ(empty->numTiles(), 0);
+    EXPECT_EQ(empty->packedBytes(), 0u);
+    for (int64_t round = 0; round < empty->numRounds(); ++round)
+      EXPECT_EQ(empty->numPackTasks(round), 0);
+  }
   GemmCommand zero{0, 1, 2,     -1,    1,     2,
                    2, 0, false, false, false, Activation::None};
   float c[4] = {1, 2, 3, 4};

@@ -604,6 +604,28 @@ TEST(PackedGemmTest, FactorsOfBF16HaveTheBitsOfTheShape) {
     }
 }
 
+/// Blocks of an odd number of terms, rounded up to whole pairs, and as many
+/// rows as a thread has memory for.
+TEST(PackedGemmTest, GroupsOfBF16FitTheirMemory) {
+  for (const auto &[m, k] : {std::array<int64_t, 2>{60, 1842},
+                             {66, 1674},
+                             {56, 1974},
+                             {70, 1578},
+                             {60, 1841}}) {
+    GemmCommand gemm = commandOf(m, 16, k);
+    const HalfOperands operands(gemm, 1);
+    for (const KernelsOf &version : versions()) {
+      if (!version.canRun)
+        continue;
+      SCOPED_TRACE(version.name);
+      expectNear(gemm, operands.wide,
+                 computeHalfGemm(gemm, *version.kernels, operands, DType::F32,
+                                 /*hasBias=*/false),
+                 /*hasBias=*/false);
+    }
+  }
+}
+
 TEST(PackedGemmTest, NaNAndInfinityStay) {
   GemmCommand gemm = commandOf(30, 40, 20);
   gemm.activation = Activation::Relu;

@@ -434,7 +434,8 @@ const MicroKernels &kernelsOf() {
                      /*multiplyAddsPerCycle=*/2,
                      /*narrower=*/nullptr};
     if constexpr (inPairs)
-      all.kernels[3] = tableOf<Kernel, maxRows, Use::Pairs>(places);
+      all.kernels[static_cast<int>(Use::Pairs)] =
+          tableOf<Kernel, maxRows, Use::Pairs>(places);
     return all;
   }();
   return kernels;

@@ -621,10 +621,13 @@ void PackedGemm::placeHalves(const GemmOperands &operands, int64_t first,
 
 int64_t PackedGemm::numGroups(const Panels &panels, int64_t most,
                               int64_t panelSize) const {
-  if (isHalf)
-    most = most * maxTerms / ceilDiv(k, blocks);
-  else if (alongRows)
+  if (isHalf) {
+    const int64_t unit = unitOfBlocks(),
+                  longest = unit * ceilDiv(ceilDiv(k, unit), blocks);
+    most = most * maxTerms / longest;
+  } else if (alongRows) {
     most *= maxTerms / k;
+  }
   return ceilDiv(panels.count(), std::max<int64_t>(1, most / panelSize));
 }
 

@@ -79,8 +79,10 @@ private:
   /// Terms, as they are packed, of all addends one after the other; a block of
   /// several addends has a power of two of them, one of bf16 whole pairs.
   Range termsOf(int64_t block) const {
-    int64_t unit = addends > 1 ? perBlock * gemm.k : isHalf && !inPairs ? 2 : 1;
-    return part(k, unit, block, blocks);
+    return part(k, unitOfBlocks(), block, blocks);
+  }
+  int64_t unitOfBlocks() const {
+    return addends > 1 ? perBlock * gemm.k : isHalf && !inPairs ? 2 : 1;
   }
   /// Which of the factors: that whose elements are rows of what is computed, or
   /// columns.
@@ -165,7 +167,7 @@ private:
   /// pack what few panels of columns meet.
   bool readsRows = false;
   /// Of a panel that is read in place.
-  int64_t mostRows = 0;
+  int64_t mostRows = INT64_MAX;
   /// Whether a kernel takes all panels of columns of a group.
   bool alongRows = false;
   /// Whether tiles are blocks of rows; otherwise they are blocks of columns.
