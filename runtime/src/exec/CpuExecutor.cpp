@@ -236,6 +236,13 @@ absl::Status CpuExecutor::addUpBytes() {
 absl::Status CpuExecutor::compareProcesses() {
   if (numProcesses() == 1)
     return absl::OkStatus();
+  // Each finds this by itself: one that waited for the others could learn it as
+  // the failure of one of them, and would say that, too.
+  if (spec.mesh.numDevices() < numProcesses())
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the mesh ", spec.mesh.toString(), " has ", spec.mesh.numDevices(),
+        " devices, fewer than the ", numProcesses(),
+        " processes: start no more processes than devices"));
   std::vector<RankProperty> properties = propertiesOf(spec, options.seed);
   if (!options.shareReplicas)
     properties.push_back({"unshared replicas", "unshared replicas"});
@@ -247,11 +254,6 @@ absl::Status CpuExecutor::compareProcesses() {
     return all.status();
   if (absl::Status status = toStatus(findDifferences(*all)); !status.ok())
     return status;
-  if (spec.mesh.numDevices() < numProcesses())
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the mesh ", spec.mesh.toString(), " has ", spec.mesh.numDevices(),
-        " devices, fewer than the ", numProcesses(),
-        " processes: start no more processes than devices"));
   return absl::OkStatus();
 }
 
