@@ -38,6 +38,7 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, default=7, help="of each contest")
     parser.add_argument("--best", action="store_true", help="compares the best of many short rounds: for a busy computer")
     parser.add_argument("--only", default="", metavar="SECTIONS", help=f"some of {','.join(SECTIONS)}")
+    parser.add_argument("--cpu-target", choices=("x86-64-v3", "x86-64-v4"), help="the kernels that run; peers have such vectors at most, too")
     parser.add_argument("--models", default="", metavar="TEXT", help="of the sections busy, estimates and advice, only models whose names contain it")
     return parser.parse_args()
 
@@ -54,6 +55,8 @@ def main():
         arguments.jax = None
     machine = describe_machine()
     print(f"{machine}; " + (f"JAX {version}" if version else "no JAX: lines that need it have no peer (--with-jax installs it)"))
+    if arguments.cpu_target:
+        print(f"kernels and peers for {arguments.cpu_target}")
     if arguments.best:
         print("the best of many short rounds, not medians")
     lines = []
@@ -69,7 +72,7 @@ def main():
     print(f"\n{len(lines)} lines: {len(lines) - missed - without} met, {missed} missed, {without} without a peer")
     if arguments.json:
         with open(arguments.json, "w") as file:
-            json.dump({"machine": machine, "jax": version, "best": arguments.best, "limits": bench.limits.json(),
+            json.dump({"machine": machine, "jax": version, "best": arguments.best, "cpu_target": arguments.cpu_target, "limits": bench.limits.json(),
                        "lines": [line.json() for line in lines]}, file, indent=1)  # fmt: skip
 
 

@@ -16,16 +16,24 @@ MPI_ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIR
 PROCESSES = 2  # of the section of that name
 
 
-def jax_environment(devices):
-    return {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
+def library_environment(cpu_target):
+    """Of libraries with kernels of their own."""
+    return {"ONEDNN_MAX_CPU_ISA": "AVX2"} if cpu_target == "x86-64-v3" else {}
 
 
-def jax_processes(python, program, devices):
+def jax_environment(devices, cpu_target=None):
+    flags = f"--xla_force_host_platform_device_count={devices}"
+    if cpu_target == "x86-64-v3":
+        flags += " --xla_cpu_max_isa=AVX2"
+    return {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags, **library_environment(cpu_target)}
+
+
+def jax_processes(python, program, devices, cpu_target):
     """JAX in two processes with so many devices each."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    return Servers([Server(f"JAX in process {rank}", [python, program, address, str(PROCESSES), str(rank)], jax_environment(devices))
+    return Servers([Server(f"JAX in process {rank}", [python, program, address, str(PROCESSES), str(rank)], jax_environment(devices, cpu_target))
                     for rank in range(PROCESSES)])  # fmt: skip
 
 
@@ -39,17 +47,19 @@ class Bench:
         # Of the best some are short enough that nothing interrupts them.
         self.peers = arguments.checkpoint_peers
         self.rounds, self.seconds = (2, 0.02) if self.quick else (25, 0.02) if self.best else (arguments.rounds, 0.15)
-        self.shardc = Server("shardc", [self.compiler.tool("shardc-bench-steps")])
+        self.cpu_target = arguments.cpu_target
+        self.steps_program = [self.compiler.tool("shardc-bench-steps")] + ([f"--cpu-target={self.cpu_target}"] if self.cpu_target else [])
+        self.shardc = Server("shardc", self.steps_program, library_environment(self.cpu_target))
         mpirun = ["mpirun", "-n", str(PROCESSES), "--oversubscribe"]
-        self.shardc_processes = Server("shardc in processes", [*mpirun, self.compiler.tool("shardc-bench-steps")], MPI_ENVIRONMENT)
+        self.shardc_processes = Server("shardc in processes", [*mpirun, *self.steps_program], MPI_ENVIRONMENT)
         self.mpirun = mpirun
         self.jax, self.jax_processes = {}, {}
         if arguments.jax:
             program = os.path.join(SOURCE, "benchmarks", "goals", "jax_peer.py")
             for devices in (1, 8):
-                self.jax[devices] = Server(f"JAX on {devices}", [arguments.jax, program], jax_environment(devices))
+                self.jax[devices] = Server(f"JAX on {devices}", [arguments.jax, program], jax_environment(devices, self.cpu_target))
             for devices in (2, 8):
-                self.jax_processes[devices] = jax_processes(arguments.jax, program, devices // PROCESSES)
+                self.jax_processes[devices] = jax_processes(arguments.jax, program, devices // PROCESSES, self.cpu_target)
         self.limits = measure_limits(self.compiler.tool("shardc-bench-micro"))
         self.entrants = {}
 

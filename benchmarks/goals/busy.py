@@ -152,14 +152,13 @@ def busy(bench):
         yield Line("beside busy processes", "", None, None, "s", None, 0, False,
                    note=f"the goals are those of two CPUs, here are {len(cpus)}")  # fmt: skip
         return
-    tool = bench.compiler.tool("shardc-bench-steps")
-    limited = {"on one": Server("shardc on one CPU", ["taskset", "-c", str(cpus[0]), tool, "2"])}
+    limited = {"on one": Server("shardc on one CPU", ["taskset", "-c", str(cpus[0]), *bench.steps_program, "2"])}
     quotas = {f"quota {cpus}": Quota(cpus) for cpus in QUOTAS}
     for key, quota in quotas.items():
         if quota.error:
             yield Line(f"CPU {key}", "", None, None, "s", None, 0, False, note=f"not measured: {quota.error}")
         else:
-            limited[key] = Server(f"shardc with a {key}", quota.command([tool]))
+            limited[key] = Server(f"shardc with a {key}", quota.command(bench.steps_program))
     load = Load()
     try:
         for name, mlp, goals in [model for model in MODELS if bench.models in model[0]]:

@@ -1,14 +1,15 @@
 //===- GemmContest.cpp - Our GEMMs beside those of libraries --------------===//
 //
-//   shardc-bench-gemms [--threads=N] [--peer=NAME=LIBRARY]... [--set=SET]
+//   shardc-bench-gemms [--threads=N] [--cpu-target=NAME]
+//                      [--peer=NAME=LIBRARY]... [--set=SET]
 //
 // Times GEMMs of f32 as the executor runs them, with packing and barriers, and
 // those of oneDNN and of other libraries, each a shared object with `sgemm_` as
 // in BLAS. All take turns, and the best of their runs count. A set is `model`,
 // the GEMMs of 784-1024-1024-10 with batch 128 and of 1024-4096-1024 with batch
 // 1024, `shapes`, some 240 others, `all`, or one shape, such as 128x1024x784. A
-// library has its own number of threads from its environment, such as
-// OPENBLAS_NUM_THREADS.
+// library has its own number of threads and choice of vectors from its
+// environment, such as OPENBLAS_NUM_THREADS.
 //
 //===----------------------------------------------------------------------===//
 
@@ -80,14 +81,15 @@ double measurePeak() {
 /// A GEMM as the executor runs it.
 class OwnGemm {
 public:
-  explicit OwnGemm(const Shape &shape) {
+  OwnGemm(const Shape &shape, const MicroKernels &kernels) {
     GemmCommand command{};
     command.bias = -1;
     command.batch = 1;
     command.m = shape.m, command.n = shape.n, command.k = shape.k;
     command.transposeA = shape.transposeA;
     command.transposeB = shape.transposeB;
-    gemm = PreparedGemm::prepare(command, {DType::F32, DType::F32});
+    gemm = PreparedGemm::prepare(command, {DType::F32, DType::F32}, {}, {},
+                                 kernels);
     packed = std::make_unique<Matrix>(gemm->packedBytes() / sizeof(float));
   }
 
@@ -208,7 +210,7 @@ std::vector<Shape> shapesOf(const std::string &set) {
 
 int main(int argc, char **argv) {
   int threads = 1;
-  std::string set = "all";
+  std::string set = "all", cpuTarget;
   std::vector<Peer> peers = {{"oneDNN", nullptr}};
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i];
@@ -216,6 +218,8 @@ int main(int argc, char **argv) {
       threads = std::atoi(argv[i] + 10);
     } else if (argument.rfind("--set=", 0) == 0) {
       set = argument.substr(6);
+    } else if (argument.rfind("--cpu-target=", 0) == 0) {
+      cpuTarget = argument.substr(13);
     } else if (size_t name = argument.find('=', 7);
                argument.rfind("--peer=", 0) == 0 && name != std::string::npos) {
       void *library = dlopen(argv[i] + name + 1, RTLD_NOW | RTLD_LOCAL);
@@ -227,9 +231,9 @@ int main(int argc, char **argv) {
       peers.push_back(
           {argument.substr(7, name - 7), reinterpret_cast<BlasSgemm>(sgemm)});
     } else {
-      std::fprintf(stderr,
-                   "usage: shardc-bench-gemms [--threads=N] "
-                   "[--peer=NAME=LIBRARY]... [--set=model|shapes|all|MxNxK]\n");
+      std::fprintf(stderr, "usage: shardc-bench-gemms [--threads=N] "
+                           "[--cpu-target=NAME] [--peer=NAME=LIBRARY]... "
+                           "[--set=model|shapes|all|MxNxK]\n");
       return 2;
     }
   }
@@ -251,7 +255,7 @@ int main(int argc, char **argv) {
   std::vector<double> ratios, totals(1 + peers.size());
   for (const Shape &shape : shapes) {
     Matrix a(shape.m * shape.k), b(shape.k * shape.n), c(shape.m * shape.n);
-    OwnGemm own(shape);
+    OwnGemm own(shape, MicroKernels::upTo(cpuTarget));
     std::vector<std::function<void()>> sides = {
         [&] { own.run(pool, a.data, b.data, c.data); }};
     for (const Peer &peer : peers)

@@ -34,7 +34,7 @@ static HostArray makeArray(const TensorInfo &tensor) {
 
 absl::StatusOr<std::unique_ptr<PlanRunner>>
 PlanRunner::create(Context &context, Processes *processes,
-                   const std::string &path) {
+                   const std::string &path, const std::string &cpuTarget) {
   absl::StatusOr<std::shared_ptr<const Plan>> plan = Plan::loadFile(path);
   if (!plan.ok())
     return plan.status();
@@ -48,6 +48,7 @@ PlanRunner::create(Context &context, Processes *processes,
   uint64_t before = residentBytes();
   ExecutorOptions options;
   options.processes = processes;
+  options.cpuTarget = cpuTarget;
   absl::StatusOr<std::unique_ptr<Executor>> executor =
       Executor::create(context, *plan, options);
   if (!executor.ok())

@@ -13,11 +13,13 @@ uint64_t residentBytes();
 
 class PlanRunner {
 public:
-  /// Loads the plan at `path` and gives parameters their initial values. The
+  /// Loads the plan at `path`, with the kernels for `cpuTarget`, as in
+  /// `ExecutorOptions`, and gives parameters their initial values. The
   /// context must outlive the runner, and the processes that have its devices;
   /// null: this one alone.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<PlanRunner>>
-  create(Context &context, Processes *processes, const std::string &path);
+  create(Context &context, Processes *processes, const std::string &path,
+         const std::string &cpuTarget = "");
 
   /// Runs `steps` train steps on one batch. As in an application, the time
   /// includes giving devices their shards of the arrays.

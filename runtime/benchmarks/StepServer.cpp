@@ -1,6 +1,6 @@
 //===- StepServer.cpp - Times train steps on request ----------------------===//
 //
-//   shardc-bench-steps [WORKERS]
+//   shardc-bench-steps [--cpu-target=NAME] [WORKERS]
 //
 // The process that benchmarks/goals talks to. It takes turns between this
 // process and its peers, so that all see the same load on a shared computer;
@@ -32,6 +32,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 #include <chrono>
 #include <iostream>
@@ -45,8 +46,9 @@ namespace {
 class Server {
 public:
   /// `processes` is null if there is one.
-  Server(Context &context, Processes *processes)
-      : context(context), processes(processes) {}
+  Server(Context &context, Processes *processes, std::string cpuTarget)
+      : context(context), processes(processes),
+        cpuTarget(std::move(cpuTarget)) {}
 
   nlohmann::json answer(const std::string &line);
 
@@ -57,6 +59,7 @@ private:
 
   Context &context;
   Processes *processes;
+  const std::string cpuTarget;
   std::map<std::string, std::unique_ptr<PlanRunner>> plans;
   std::map<std::string, std::unique_ptr<GemmSum>> gemms;
 };
@@ -65,7 +68,7 @@ private:
 
 absl::Status Server::load(const std::vector<std::string> &words) {
   if (words[0] == "plan" && words.size() == 3) {
-    auto plan = PlanRunner::create(context, processes, words[2]);
+    auto plan = PlanRunner::create(context, processes, words[2], cpuTarget);
     if (!plan.ok())
       return plan.status();
     plans[words[1]] = *std::move(plan);
@@ -166,7 +169,8 @@ static absl::StatusOr<std::unique_ptr<Processes>> connect() {
 }
 
 /// Answers until the input ends. `workers` is 0 for as many as there are CPUs.
-static absl::Status serve(Processes *processes, int workers) {
+static absl::Status serve(Processes *processes, int workers,
+                          const std::string &cpuTarget) {
   ContextOptions options;
   options.threads = workers;
   if (processes)
@@ -175,7 +179,7 @@ static absl::Status serve(Processes *processes, int workers) {
   absl::StatusOr<std::unique_ptr<Context>> context = Context::create(options);
   if (!context.ok())
     return context.status();
-  Server server(**context, processes);
+  Server server(**context, processes, cpuTarget);
   bool answers = !processes || processes->rank() == 0;
   for (std::string line;;) {
     bool hasLine = answers && std::getline(std::cin, line);
@@ -197,14 +201,20 @@ static absl::Status serve(Processes *processes, int workers) {
 
 int main(int argc, char **argv) {
   int workers = 0;
-  if (argc > 2 || (argc == 2 && !absl::SimpleAtoi(argv[1], &workers))) {
-    std::cerr << "usage: shardc-bench-steps [WORKERS]\n";
-    return 64;
+  absl::string_view cpuTarget;
+  for (int i = 1; i < argc; ++i) {
+    absl::string_view argument = argv[i];
+    if (absl::ConsumePrefix(&argument, "--cpu-target=")) {
+      cpuTarget = argument;
+    } else if (!absl::SimpleAtoi(argument, &workers)) {
+      std::cerr << "usage: shardc-bench-steps [--cpu-target=NAME] [WORKERS]\n";
+      return 64;
+    }
   }
   absl::StatusOr<std::unique_ptr<Processes>> processes = connect();
   absl::Status status = processes.status();
   if (status.ok())
-    status = serve(processes->get(), workers);
+    status = serve(processes->get(), workers, std::string(cpuTarget));
   if (status.ok() && *processes)
     status = (*processes)->end();
   if (status.ok())

@@ -142,7 +142,7 @@ int Session::run() {
     printJsonPlan(*plan, devices.describe(*plan), arguments, std::cout);
     return 0;
   }
-  printHeader(*plan, devices.describe(*plan), out());
+  printHeader(*plan, devices.describe(*plan), arguments.cpuTarget, out());
   if (arguments.dryRun)
     return 0;
   for (auto [activity, step] :

@@ -72,7 +72,8 @@ struct ExecutorOptions {
   /// null: all are in this one. Borrowed for as long as the executor lives.
   Processes *processes = nullptr;
   /// The version of the kernels to run: "x86-64-v3", for example. Empty: the
-  /// widest that this CPU supports. All compute the same bits.
+  /// widest that this CPU supports. GEMMs use no wider vectors, either. All
+  /// compute the same bits.
   std::string cpuTarget;
   /// Called now and then during the initialization of parameters and states,
   /// with the number of elements that are done and of all. Elements that other

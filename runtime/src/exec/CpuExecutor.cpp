@@ -305,9 +305,10 @@ absl::Status CpuExecutor::prepare() {
   for (size_t program = 0; program < spec.ranks()[0].programs.size();
        ++program) {
     absl::StatusOr<std::unique_ptr<PreparedProgram>> prepared =
-        PreparedProgram::prepare(spec, ranks, program,
-                                 spec.pipeline ? &orders[program] : nullptr,
-                                 *collectives, processes, context.numThreads());
+        PreparedProgram::prepare(
+            spec, ranks, program, spec.pipeline ? &orders[program] : nullptr,
+            *collectives, processes, MicroKernels::upTo(options.cpuTarget),
+            context.numThreads());
     if (!prepared.ok())
       return prepared.status();
     programs.push_back(*std::move(prepared));

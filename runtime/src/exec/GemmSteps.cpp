@@ -248,14 +248,15 @@ void GemmSteps::addMerged(uint32_t command, const GemmCommand &gemm) {
       static_cast<int64_t>(gemms.distinct(one, /*ofA=*/false).size())};
   if (inOrder && all.end > 1) {
     gemms.first = PreparedGemm::prepareSum(gemms.merged, gemms.types, all.end,
-                                           calls, pieces);
+                                           calls, pieces, kernels);
   } else {
-    gemms.first =
-        PreparedGemm::prepare(gemms.merged, gemms.types, calls, pieces);
+    gemms.first = PreparedGemm::prepare(gemms.merged, gemms.types, calls,
+                                        pieces, kernels);
     GemmCommand added = gemms.merged;
     added.accumulate = true;
     if (all.end > 1)
-      gemms.added = PreparedGemm::prepare(added, gemms.types, calls, pieces);
+      gemms.added =
+          PreparedGemm::prepare(added, gemms.types, calls, pieces, kernels);
   }
   int64_t rounds = gemms.first->numRounds();
   if (gemms.isShared(PreparedGemm::SharedFactor::None)) {

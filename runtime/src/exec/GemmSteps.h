@@ -18,9 +18,10 @@ class GemmSteps {
 public:
   /// Adds them to `prepared`. Borrows all.
   GemmSteps(const ProgramBuffers &buffers, const GatheredFactors &gathered,
-            const ScatteredSums &scattered, PreparedSteps &prepared)
+            const ScatteredSums &scattered, const MicroKernels &kernels,
+            PreparedSteps &prepared)
       : buffers(buffers), gathered(gathered), scattered(scattered),
-        prepared(prepared) {}
+        kernels(kernels), prepared(prepared) {}
 
   /// The steps of `gemm`, command number `command` of the rank that `buffers`
   /// is at, for all devices that compute copies of its results.
@@ -52,6 +53,7 @@ private:
   const ProgramBuffers &buffers;
   const GatheredFactors &gathered;
   const ScatteredSums &scattered;
+  const MicroKernels &kernels;
   PreparedSteps &prepared;
   /// Where packed factors of the next GEMM begin: GEMMs of one round of a
   /// pipeline, which run together, have places of their own.

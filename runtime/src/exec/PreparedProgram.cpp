@@ -30,11 +30,12 @@ absl::StatusOr<std::unique_ptr<PreparedProgram>>
 PreparedProgram::prepare(const PlanSpec &plan,
                          absl::Span<const DeviceSet> ranks, size_t program,
                          const PipelineOrder *order, Collectives &collectives,
-                         const DeviceProcesses &processes, int workers) {
+                         const DeviceProcesses &processes,
+                         const MicroKernels &kernels, int workers) {
   using Result = absl::StatusOr<std::unique_ptr<PreparedProgram>>;
   auto prepareIn = [&](const PipelineOrder *order) -> Result {
-    absl::StatusOr<PreparedSteps> steps =
-        prepareSteps(plan, ranks, program, order, collectives, processes);
+    absl::StatusOr<PreparedSteps> steps = prepareSteps(
+        plan, ranks, program, order, collectives, processes, kernels);
     if (!steps.ok())
       return steps.status();
     return std::unique_ptr<PreparedProgram>(new PreparedProgram(

@@ -24,15 +24,16 @@ namespace shardc::rt {
 class PreparedProgram {
 public:
   /// Prepares program number `program` of `plan`, whose ranks have the devices
-  /// `ranks`, for `workers` workers; `bindPacked` follows. Without a pipeline
-  /// commands run in the order of the list, with one in the rounds of `order`,
-  /// or in its sequence if workers share no step, and between several
-  /// processes, which need one order. All must outlive the program, but for
-  /// `order` and `processes`. Errors: `prepareSteps`.
+  /// `ranks`, for `workers` workers, with GEMMs by `kernels`; `bindPacked`
+  /// follows. Without a pipeline commands run in the order of the list, with
+  /// one in the rounds of `order`, or in its sequence if workers share no step,
+  /// and between several processes, which need one order. All must outlive the
+  /// program, but for `order` and `processes`. Errors: `prepareSteps`.
   static absl::StatusOr<std::unique_ptr<PreparedProgram>>
   prepare(const PlanSpec &plan, absl::Span<const DeviceSet> ranks,
           size_t program, const PipelineOrder *order, Collectives &collectives,
-          const DeviceProcesses &processes, int workers);
+          const DeviceProcesses &processes, const MicroKernels &kernels,
+          int workers);
 
   /// Bytes that it needs besides for packed factors of GEMMs.
   uint64_t packedBytes() const { return prepared.packedBytes; }

@@ -28,9 +28,10 @@ public:
   /// All must outlive the builder.
   StepBuilder(const PlanSpec &plan, absl::Span<const DeviceSet> ranks,
               size_t number, Collectives &backend,
-              const DeviceProcesses &processes)
+              const DeviceProcesses &processes, const MicroKernels &kernels)
       : ProgramBuffers(ranks, number), plan(plan), backend(backend),
-        processes(processes), gemms(*this, gathered, scattered, prepared) {}
+        processes(processes),
+        gemms(*this, gathered, scattered, kernels, prepared) {}
 
   /// In the order of the list.
   absl::Status addSteps();
@@ -670,12 +671,11 @@ absl::Status StepBuilder::addSteps() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<PreparedSteps>
-shardc::rt::prepareSteps(const PlanSpec &plan,
-                         absl::Span<const DeviceSet> ranks, size_t program,
-                         const PipelineOrder *order, Collectives &backend,
-                         const DeviceProcesses &processes) {
-  StepBuilder builder(plan, ranks, program, backend, processes);
+absl::StatusOr<PreparedSteps> shardc::rt::prepareSteps(
+    const PlanSpec &plan, absl::Span<const DeviceSet> ranks, size_t program,
+    const PipelineOrder *order, Collectives &backend,
+    const DeviceProcesses &processes, const MicroKernels &kernels) {
+  StepBuilder builder(plan, ranks, program, backend, processes, kernels);
   if (absl::Status status =
           order ? builder.addSteps(*order) : builder.addSteps();
       !status.ok())

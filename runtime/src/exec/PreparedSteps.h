@@ -230,16 +230,16 @@ struct PreparedSteps {
 };
 
 /// The steps of program number `program` of `plan`, whose ranks have the
-/// devices `ranks`, for those that this process has; packed factors have places
-/// relative to the memory for them. Without a pipeline commands run in the
-/// order of the list: of a collective what its backend does early at its start,
-/// and the rest at its wait. With one they run in the rounds of `order`, which
-/// between several processes has remote steps. Errors are those of the backend,
-/// with the number of the command.
+/// devices `ranks`, for those that this process has, with GEMMs by `kernels`;
+/// packed factors have places relative to the memory for them. Without a
+/// pipeline commands run in the order of the list: of a collective what its
+/// backend does early at its start, and the rest at its wait. With one they run
+/// in the rounds of `order`, which between several processes has remote steps.
+/// Errors are those of the backend, with the number of the command.
 absl::StatusOr<PreparedSteps>
 prepareSteps(const PlanSpec &plan, absl::Span<const DeviceSet> ranks,
              size_t program, const PipelineOrder *order, Collectives &backend,
-             const DeviceProcesses &processes);
+             const DeviceProcesses &processes, const MicroKernels &kernels);
 
 } // namespace shardc::rt
 

@@ -46,7 +46,7 @@ static bool hasHalfGemms(const ProgramSpec &program) {
 }
 
 void shardc::rt::printHeader(const Plan &plan, const std::string &devices,
-                             std::ostream &out) {
+                             const std::string &cpuTarget, std::ostream &out) {
   int64_t parameters = 0, tensors = 0;
   for (const TensorInfo &tensor : plan.tensors())
     if (tensor.role == Role::Parameter) {
@@ -78,7 +78,7 @@ void shardc::rt::printHeader(const Plan &plan, const std::string &devices,
   printField("memory", memory, out);
   const ProgramSpec *program = plan.spec().findProgram("train_step");
   if (program && !plan.isForGpu() && hasHalfGemms(*program))
-    printField("bf16", describeHalfGemms(), out);
+    printField("bf16", describeHalfGemms(cpuTarget), out);
   if (program)
     printField("communication",
                absl::StrCat(

@@ -11,9 +11,10 @@
 namespace shardc::rt {
 
 /// Writes the model, the mesh, its memory and its communication. `devices`
-/// describes the devices, as "8 virtual CPU devices on 2 threads".
+/// describes the devices, as "8 virtual CPU devices on 2 threads", and
+/// `cpuTarget` is that of the executor's options.
 void printHeader(const Plan &plan, const std::string &devices,
-                 std::ostream &out);
+                 const std::string &cpuTarget, std::ostream &out);
 
 /// Writes the memory of all devices together, if they share some.
 void printMemory(const Executor &executor, std::ostream &out);

@@ -22,26 +22,27 @@ float shardc::rt::roundTo(Precision precision, float value) {
   return value;
 }
 
-const char *shardc::rt::describeHalfGemms() {
+const char *shardc::rt::describeHalfGemms(const std::string &cpuTarget) {
+  if (MicroKernels::upTo(cpuTarget).multipliesPairs())
+    return "GEMMs add up pairs of products, by AVX512-BF16";
   return MicroKernels::best().multipliesPairs()
-             ? "GEMMs add up pairs of products, by AVX512-BF16"
+             ? "GEMMs widen their factors to f32: kernels are for a CPU "
+               "without AVX512-BF16"
              : "GEMMs widen their factors to f32: the CPU has no AVX512-BF16";
 }
 
-std::unique_ptr<PreparedGemm> PreparedGemm::prepare(const GemmCommand &command,
-                                                    GemmTypes types,
-                                                    GemmCalls calls,
-                                                    const GemmPieces &pieces) {
-  return std::make_unique<PackedGemm>(command, calls, MicroKernels::best(),
+std::unique_ptr<PreparedGemm>
+PreparedGemm::prepare(const GemmCommand &command, GemmTypes types,
+                      GemmCalls calls, const GemmPieces &pieces,
+                      const MicroKernels &kernels) {
+  return std::make_unique<PackedGemm>(command, calls, kernels,
                                       /*addends=*/1, pieces, types);
 }
 
-std::unique_ptr<PreparedGemm>
-PreparedGemm::prepareSum(const GemmCommand &command, GemmTypes types,
-                         int64_t addends, GemmCalls calls,
-                         const GemmPieces &pieces) {
+std::unique_ptr<PreparedGemm> PreparedGemm::prepareSum(
+    const GemmCommand &command, GemmTypes types, int64_t addends,
+    GemmCalls calls, const GemmPieces &pieces, const MicroKernels &kernels) {
   if (types.factors != DType::F32 || !PackedGemm::canAdd(command, addends))
     return nullptr;
-  return std::make_unique<PackedGemm>(command, calls, MicroKernels::best(),
-                                      addends, pieces);
+  return std::make_unique<PackedGemm>(command, calls, kernels, addends, pieces);
 }

@@ -8,6 +8,7 @@
 #ifndef SHARDC_RT_SRC_BACKENDS_CPU_GEMM_H
 #define SHARDC_RT_SRC_BACKENDS_CPU_GEMM_H
 
+#include "backends/cpu/MicroKernels.h"
 #include "plan/PlanSpec.h"
 #include "shardc-rt/DType.h"
 
@@ -44,9 +45,9 @@ struct GemmPieces {
   static constexpr int64_t columnsOfPanels = 32;
 };
 
-/// How this CPU multiplies factors of bf16, as a header says it. The bits are
-/// the same.
-const char *describeHalfGemms();
+/// How kernels for `cpuTarget` multiply factors of bf16 on this CPU, as a
+/// header says it. The bits are the same.
+const char *describeHalfGemms(const std::string &cpuTarget);
 
 /// The addresses of a GEMM's operands. That of a factor in pieces is the
 /// address of the first one, or, if they are anywhere, of a list of theirs.
@@ -81,16 +82,17 @@ struct GemmCalls {
 /// kind may run in any order and at the same time.
 class PreparedGemm {
 public:
-  static std::unique_ptr<PreparedGemm> prepare(const GemmCommand &command,
-                                               GemmTypes types,
-                                               GemmCalls calls = {},
-                                               const GemmPieces &pieces = {});
+  static std::unique_ptr<PreparedGemm>
+  prepare(const GemmCommand &command, GemmTypes types, GemmCalls calls = {},
+          const GemmPieces &pieces = {},
+          const MicroKernels &kernels = MicroKernels::best());
   /// The sum of `addends` GEMMs of a shape, with the bits that come of adding
   /// their results in the order of a tree (ReductionTree.h). Null where that
   /// takes the memory of results: of bf16, of many terms or a bias.
   static std::unique_ptr<PreparedGemm>
   prepareSum(const GemmCommand &command, GemmTypes types, int64_t addends,
-             GemmCalls calls = {}, const GemmPieces &pieces = {});
+             GemmCalls calls = {}, const GemmPieces &pieces = {},
+             const MicroKernels &kernels = MicroKernels::best());
   virtual ~PreparedGemm() = default;
 
   virtual int64_t numRounds() const { return 1; }

@@ -485,3 +485,9 @@ const MicroKernels &MicroKernels::best() {
 #endif
   return portable();
 }
+
+const MicroKernels &MicroKernels::upTo(const std::string &cpuTarget) {
+  const MicroKernels &widest = best();
+  return cpuTarget == "x86-64-v3" && widest.lanes > avx2().lanes ? avx2()
+                                                                 : widest;
+}

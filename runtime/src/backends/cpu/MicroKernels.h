@@ -12,6 +12,7 @@
 #define SHARDC_RT_SRC_BACKENDS_CPU_MICROKERNELS_H
 
 #include <cstdint>
+#include <string>
 
 namespace shardc::rt {
 
@@ -99,6 +100,9 @@ struct MicroKernels {
   static const MicroKernels &portable();
   /// Those for this CPU.
   static const MicroKernels &best();
+  /// Those for this CPU with vectors no wider than `cpuTarget` has, as
+  /// "x86-64-v3"; `best` if that is empty.
+  static const MicroKernels &upTo(const std::string &cpuTarget);
 };
 
 } // namespace shardc::rt
