@@ -277,6 +277,68 @@ TEST_F(WorkerAffinityTest, LetsALateThreadUseTheCoreOfTheCaller) {
   });
 }
 
+namespace {
+
+/// Two sections, in the first of which worker 1 is late, and may use the core
+/// of the caller, `one`.
+class WorkOfAGuest : public CheckedWork {
+public:
+  explicit WorkOfAGuest(const cpu_set_t &one)
+      : CheckedWork({{{1}, {1}}, {{20, 20}, {20, 20}}}, /*divided=*/false),
+        one(one) {}
+
+  void whileRunning(int worker) override {
+    if (worker == 0) {
+      // Worker 1 has taken its chunk meanwhile.
+      for (int turn = 0; turn < 1000 && !hasBegun; ++turn)
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+    } else if (!hasBegun.exchange(true)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      wasGuest = isOnCoreOfCaller();
+    } else if (isOnCoreOfCaller()) {
+      hasBegunAsGuest = true;
+    }
+  }
+
+  std::atomic<bool> wasGuest{false}, hasBegunAsGuest{false};
+
+private:
+  bool isOnCoreOfCaller() const {
+    cpu_set_t mine;
+    EXPECT_EQ(sched_getaffinity(0, sizeof(mine), &mine), 0);
+    return CPU_EQUAL(&mine, &one);
+  }
+
+  const cpu_set_t one;
+  std::atomic<bool> hasBegun{false};
+};
+
+} // namespace
+
+/// It ends its chunk there, and begins nothing: both would share that core.
+TEST_F(WorkerAffinityTest, BeginsNothingOnTheCoreOfTheCaller) {
+  if (CPU_COUNT(&before) < 2)
+    GTEST_SKIP() << "one core";
+  int core = 0;
+  while (!CPU_ISSET(core, &before))
+    ++core;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  WorkerPool pool(2);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+  // A busy machine may take a worker off its core in other chunks, too.
+  int guests = 0, without = 0;
+  for (int run = 0; run < mostRuns && without == 0; ++run) {
+    WorkOfAGuest work(one);
+    pool.run(work);
+    EXPECT_EQ(work.total.load(), 82);
+    guests += work.wasGuest;
+    without += work.wasGuest && !work.hasBegunAsGuest;
+  }
+  EXPECT_GT(without, 0) << guests << " times on the core of the caller";
+}
+
 /// A caller that is off its core may use that of a thread without work, and has
 /// its own affinity afterwards.
 TEST_F(WorkerAffinityTest, LetsALateCallerUseTheCoreOfAnIdleThread) {

@@ -92,6 +92,10 @@ template <typename Done>
 void WorkerPool::takeOrWait(int worker, Done done) {
   Clock::time_point start;
   for (int turn = 0; !done(); ++turn) {
+    if (isGuest(worker)) {
+      waitAsGuest(worker, done);
+      continue;
+    }
     if (takeFrom(worker, worker) ||
         (turn % turnsForOwn == turnsForOwn - 1 && takeAny(worker)))
       return;
@@ -123,6 +127,17 @@ void WorkerPool::takeOrWait(int worker, Done done) {
     sleepers.fetch_sub(1);
     asleep[worker].store(false, std::memory_order_relaxed);
   }
+}
+
+template <typename Done>
+void WorkerPool::waitAsGuest(int worker, Done done) {
+  asleep[worker].store(true, std::memory_order_relaxed);
+  sleepers.fetch_add(1);
+  uint32_t before = wakeups.load();
+  if (!done() && isGuest(worker))
+    futex(wakeups, FUTEX_WAIT_PRIVATE, before);
+  sleepers.fetch_sub(1);
+  asleep[worker].store(false, std::memory_order_relaxed);
 }
 
 void WorkerPool::work(int worker) {
@@ -221,6 +236,17 @@ int WorkerPool::beginStep(int share, SharedStep step, int worker) {
   return chunk;
 }
 
+void WorkerPool::offerStep(int share, SharedStep step) {
+  State state;
+  state.isDivided = isDivided;
+  state.step = step.number;
+  state.unfinished = state.end = step.chunks;
+  // Either this worker sees that the share's sleeps, or that one this step.
+  shares[share].state.exchange(state.word());
+  if (sleepers.load() > 0)
+    wakeAll();
+}
+
 bool WorkerPool::runFrom(int share, uint32_t step, int chunk, bool isLast,
                          int worker) {
   while (true) {
@@ -237,6 +263,10 @@ bool WorkerPool::runFrom(int share, uint32_t step, int chunk, bool isLast,
     const SharedStep after = current->stepAfter(share, step);
     if (after.chunks == 0)
       break;
+    if (isGuest(worker)) {
+      offerStep(share, after);
+      return false;
+    }
     chunk = beginStep(share, after, worker);
     step = after.number;
     isLast = after.chunks == 1;
@@ -265,8 +295,8 @@ WorkerPool::Begun WorkerPool::open(int worker) {
   unfinishedShares.store(begun, std::memory_order_relaxed);
   // To hand over one chunk takes longer than many a chunk.
   const bool isOne = begun == 1 && firstSteps[last].chunks == 1 && !isDivided;
-  const int own = isOne ? last : worker;
-  const SharedStep first = firstSteps[own];
+  const int own = isGuest(worker) ? -1 : isOne ? last : worker;
+  const SharedStep first = own < 0 ? SharedStep{} : firstSteps[own];
   if (first.chunks > 0)
     --begun;
   for (int share = 0; begun > 0; ++share) {
@@ -274,14 +304,7 @@ WorkerPool::Begun WorkerPool::open(int worker) {
     if (share == own || step.chunks == 0)
       continue;
     --begun;
-    State state;
-    state.isDivided = isDivided;
-    state.step = step.number;
-    state.unfinished = state.end = step.chunks;
-    // Either this worker sees that the share's sleeps, or that one this step.
-    shares[share].state.exchange(state.word());
-    if (sleepers.load() > 0)
-      wakeAll();
+    offerStep(share, step);
   }
   if (first.chunks > 0)
     beginStep(own, first, worker);
@@ -322,6 +345,8 @@ void WorkerPool::leaveCoreToCaller() {
   for (int thread = 0; thread < workers - 1; ++thread)
     pthread_setaffinity_np(threads[thread].native_handle(), sizeof(others),
                            thread < active ? &others : &cores);
+  if (guest.exchange(0) != 0)
+    wakeAll();
 }
 
 /// The nanoseconds for which a thread has had a core; none: it is not known.
@@ -349,13 +374,15 @@ void WorkerPool::lendCore() {
   const int core = sched_getcpu();
   if (core < 0 || !CPU_ISSET(core, &cores))
     return;
+  // Spare workers sleep without being asked.
+  const int taking = isDividedRun.load() ? workers : std::min(workers, usable);
   std::vector<std::optional<int64_t>> times;
-  for (size_t i = 0; i < threads.size(); ++i)
+  for (int i = 0; i < taking - 1; ++i)
     times.push_back(asleep[i + 1].load(std::memory_order_relaxed)
                         ? std::nullopt
                         : timeOf(threads[i].native_handle()));
   waitForProgress();
-  for (size_t i = 0; i < threads.size(); ++i) {
+  for (int i = 0; i < taking - 1; ++i) {
     if (!times[i] || asleep[i + 1].load(std::memory_order_relaxed))
       continue;
     if (timeOf(threads[i].native_handle()) != times[i])
@@ -363,6 +390,9 @@ void WorkerPool::lendCore() {
     cpu_set_t own;
     CPU_ZERO(&own);
     CPU_SET(core, &own);
+    // The caller takes what the guest leaves, unless it may not.
+    if (!isDivided)
+      guest.store(i + 1);
     pthread_setaffinity_np(threads[i].native_handle(), sizeof(own), &own);
     callerCore = -1;
     return;

@@ -7,10 +7,10 @@
 //
 // If there are enough cores, the others stay off the core of the caller at the
 // start of a job. While the caller sleeps, one that is late because its own
-// core has other work may use that of the caller; and a caller that is late may
-// use that of a thread that is about to sleep, with its own affinity restored
-// before `run` returns. No more workers take chunks than the process had CPUs
-// when the pool was made, but for divided work.
+// core has other work may use that of the caller to end its chunk; and a caller
+// that is late may use that of a thread that is about to sleep, with its own
+// affinity restored before `run` returns. No more workers take chunks than the
+// process had CPUs when the pool was made, but for divided work.
 //
 //===----------------------------------------------------------------------===//
 
@@ -84,6 +84,13 @@ private:
   /// Takes something, or waits until it did or `done` is true.
   template <typename Done>
   void takeOrWait(int worker, Done done);
+  /// Whether a worker is on the core of the caller, which sleeps.
+  bool isGuest(int worker) const {
+    return worker != 0 && guest.load(std::memory_order_relaxed) == worker;
+  }
+  /// Sleeps until the caller is awake, or `done` is true.
+  template <typename Done>
+  void waitAsGuest(int worker, Done done);
   /// Runs a chunk, and all that follows it as long as this worker has ended the
   /// step or the section. `isLast`: all other chunks of the step have ended.
   void runAll(int share, uint32_t step, int chunk, bool isLast, int worker);
@@ -96,6 +103,8 @@ private:
   /// Begins a step of a share, of which this worker takes a chunk, and leaves
   /// the others to be taken.
   int beginStep(int share, SharedStep step, int worker);
+  /// Begins one of which this worker takes nothing.
+  void offerStep(int share, SharedStep step);
   /// A step that a worker begins with, without chunks if there is none.
   struct Begun {
     int share = 0;
@@ -132,6 +141,10 @@ private:
   cpu_set_t cores;
   /// The core that `threads` last stay off; -1: one of them may use it.
   int callerCore = -1;
+  /// The worker that uses the core of the caller, which sleeps meanwhile; 0:
+  /// none. It begins nothing there: with both on one core the other program
+  /// would have one alone.
+  std::atomic<int> guest{0};
   std::vector<std::thread> threads;
   std::mutex runMutex;
 
