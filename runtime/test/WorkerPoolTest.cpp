@@ -192,6 +192,19 @@ protected:
   /// machine that may be too early or too late, but not so many times.
   static constexpr int mostRuns = 50;
 
+  int firstCore() const {
+    int core = 0;
+    while (!CPU_ISSET(core, &before))
+      ++core;
+    return core;
+  }
+  static cpu_set_t only(int core) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    return one;
+  }
+
   cpu_set_t before;
 };
 
@@ -205,9 +218,7 @@ TEST_F(WorkerAffinityTest, LeavesItsCoreToTheCaller) {
   for (int core = 0; core < CPU_SETSIZE; ++core) {
     if (!CPU_ISSET(core, &before))
       continue;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(core, &one);
+    const cpu_set_t one = only(core);
     ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
     pool.run([&](int worker) {
       cpu_set_t mine;
@@ -241,12 +252,8 @@ TEST_F(WorkerAffinityTest, SpareWorkersMayUseAllCores) {
 TEST_F(WorkerAffinityTest, LetsALateThreadUseTheCoreOfTheCaller) {
   if (CPU_COUNT(&before) < 2)
     GTEST_SKIP() << "one core";
-  int core = 0;
-  while (!CPU_ISSET(core, &before))
-    ++core;
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(core, &one);
+  const int core = firstCore();
+  const cpu_set_t one = only(core);
   WorkerPool pool(2);
   ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
   std::atomic<bool> hasMoved{false};
@@ -289,8 +296,8 @@ public:
 
   void whileRunning(int worker) override {
     if (worker == 0) {
-      // Worker 1 has taken its chunk meanwhile.
-      for (int turn = 0; turn < 1000 && !hasBegun; ++turn)
+      // Worker 1 has its chunk meanwhile, or is late for it, too.
+      for (int turn = 0; turn < 100 && !hasBegun; ++turn)
         std::this_thread::sleep_for(std::chrono::microseconds(100));
     } else if (!hasBegun.exchange(true)) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -317,14 +324,10 @@ private:
 
 /// It ends its chunk there, and begins nothing: both would share that core.
 TEST_F(WorkerAffinityTest, BeginsNothingOnTheCoreOfTheCaller) {
-  if (CPU_COUNT(&before) < 2)
-    GTEST_SKIP() << "one core";
-  int core = 0;
-  while (!CPU_ISSET(core, &before))
-    ++core;
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(core, &one);
+  if (findUsableCpus().count() < 2)
+    GTEST_SKIP() << "one core, or a quota of one";
+  const int core = firstCore();
+  const cpu_set_t one = only(core);
   WorkerPool pool(2);
   ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
   // A busy machine may take a worker off its core in other chunks, too.
@@ -369,12 +372,8 @@ TEST_F(WorkerAffinityTest, LeavesACallerWhereItsUserWantsIt) {
   if (CPU_COUNT(&before) < 2)
     GTEST_SKIP() << "one core";
   WorkerPool pool(2);
-  int core = 0;
-  while (!CPU_ISSET(core, &before))
-    ++core;
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(core, &one);
+  const int core = firstCore();
+  const cpu_set_t one = only(core);
   ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
   pool.run([&](int worker) {
     if (worker > 0)
@@ -389,9 +388,7 @@ TEST_F(WorkerAffinityTest, LeavesACallerWhereItsUserWantsIt) {
 /// With one core the caller does what any worker can do; divided work still
 /// needs them all.
 TEST_F(WorkerAffinityTest, OneCoreHasOneWorker) {
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(sched_getcpu(), &one);
+  const cpu_set_t one = only(sched_getcpu());
   ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
   WorkerPool pool(3);
   const std::thread::id caller = std::this_thread::get_id();
