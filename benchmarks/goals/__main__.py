@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 from bench import SOURCE, Bench
-from sections import SECTIONS
+from sections import OF_KERNELS, SECTIONS
 from table import HEADINGS, row
 
 
@@ -38,18 +38,24 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, default=7, help="of each contest")
     parser.add_argument("--best", action="store_true", help="compares the best of many short rounds: for a busy computer")
     parser.add_argument("--only", default="", metavar="SECTIONS", help=f"some of {','.join(SECTIONS)}")
-    parser.add_argument("--cpu-target", choices=("x86-64-v3", "x86-64-v4"), help="the kernels that run; peers have such vectors at most, too")
+    parser.add_argument("--cpu-target", choices=("x86-64-v3", "x86-64-v4"), help="the kernels that run, in sections of steps; peers are held to AVX2, too, if it is the former")
     parser.add_argument("--models", default="", metavar="TEXT", help="of the sections busy, estimates and advice, only models whose names contain it")
     return parser.parse_args()
 
 
 def main():
     arguments = parse_arguments()
-    chosen = arguments.only.split(",") if arguments.only else list(SECTIONS)
+    known = OF_KERNELS if arguments.cpu_target else SECTIONS
+    chosen = arguments.only.split(",") if arguments.only else list(known)
     if unknown := set(chosen) - set(SECTIONS):
         sys.exit(f"unknown section {unknown.pop()}; expected some of {','.join(SECTIONS)}")
-    probe = subprocess.run([arguments.jax, "-c", "import jax; print(jax.__version__)"], stdout=subprocess.PIPE,
-                           stderr=subprocess.DEVNULL, text=True)  # fmt: skip
+    if other := set(chosen) - set(known):
+        sys.exit(f"--cpu-target is not for section {other.pop()}; expected some of {','.join(known)}")
+    try:
+        probe = subprocess.run([arguments.jax, "-c", "import jax; print(jax.__version__)"], stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, text=True)  # fmt: skip
+    except OSError as error:
+        sys.exit(f"--jax: {error}; expected a Python")
     version = probe.stdout.strip() if probe.returncode == 0 else None
     if not version:
         arguments.jax = None

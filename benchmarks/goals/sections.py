@@ -294,3 +294,5 @@ def checkpoint_peer_lines(bench, mlp, folder):
 SECTIONS = {"micro": micro, "notebook": notebook, "images": images, "wide": wide, "bf16": bf16, "epoch": epoch, "shapes": shapes, "growth": growth,
             "busy": busy, "pipelines": pipelines, "compilation": compilation, "memory": memory, "processes": processes,
             "estimates": estimates, "advice": advice, "checkpoints": checkpoints}  # fmt: skip
+# Those that compare steps, which run the kernels of --cpu-target.
+OF_KERNELS = ("notebook", "images", "wide", "bf16", "epoch", "shapes", "growth", "busy", "pipelines", "processes")

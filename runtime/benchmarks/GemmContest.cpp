@@ -243,6 +243,10 @@ int main(int argc, char **argv) {
                          "shapes, all, and M, N, K as in 128x1024x784\n");
     return 2;
   }
+  if (cpuTarget != "" && cpuTarget != "x86-64-v3" && cpuTarget != "x86-64-v4") {
+    std::fprintf(stderr, "--cpu-target must be x86-64-v3 or x86-64-v4\n");
+    return 2;
+  }
 
   double peak = measurePeak() * threads;
   std::printf("multiply-adds in registers, %d cores: %.1f GFLOP/s\n", threads,

@@ -463,6 +463,9 @@ static std::string findContradiction(const CLI::App &app,
   const bool measures = !arguments.measureMachine.empty();
   if (measures && !arguments.input.empty())
     return "--measure-machine takes no model: found " + arguments.input;
+  if (measures && !arguments.cpuTarget.empty())
+    return "--measure-machine measures the most that this CPU has, and takes "
+           "no --cpu-target";
   if (arguments.input.empty() && !arguments.listDevices && !measures)
     return "no model given: expected a plan (.shardc) or a model (.mlir)";
   if (arguments.noPlanCache && !arguments.planCache.empty())
