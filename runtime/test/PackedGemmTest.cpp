@@ -129,11 +129,12 @@ bool haveEqualBits(const std::vector<float> &x, const std::vector<float> &y) {
 
 TEST(PackedGemmTest, OddShapesInAllTranspositions) {
   const int64_t shapes[][3] = {
-      {1, 1, 1},     {1, 17, 5},    {17, 1, 5},    {2, 3, 400},
-      {5, 7, 11},    {6, 16, 384},  {7, 33, 385},  {13, 15, 769},
-      {29, 31, 37},  {100, 20, 30}, {20, 100, 30}, {97, 101, 103},
-      {300, 50, 9},  {50, 300, 9},  {145, 129, 1}, {100, 7, 400},
-      {9, 100, 500}, {31, 300, 20}, {40, 45, 800}, {200, 40, 129},
+      {1, 1, 1},      {1, 17, 5},    {17, 1, 5},    {2, 3, 400},
+      {5, 7, 11},     {6, 16, 384},  {7, 33, 385},  {13, 15, 769},
+      {29, 31, 37},   {100, 20, 30}, {20, 100, 30}, {97, 101, 103},
+      {300, 50, 9},   {50, 300, 9},  {145, 129, 1}, {100, 7, 400},
+      {9, 100, 500},  {31, 300, 20}, {40, 45, 800}, {200, 40, 129},
+      {27, 520, 801},
   };
   for (const KernelsOf &version : versions()) {
     if (!version.canRun)
@@ -220,21 +221,31 @@ TEST(PackedGemmTest, SidesOf64AreShared) {
 /// Rows and columns of a GEMM on their own have the bits that they have in it:
 /// so several devices compute what one computes.
 TEST(PackedGemmTest, PartsHaveTheBitsOfTheWhole) {
-  GemmCommand gemm = commandOf(240, 320, 900);
-  Operands operands(gemm);
-  std::vector<float> whole = computeGemm(PackedGemm(gemm), operands, false);
-  for (int64_t parts : {2, 3, 8, 240}) {
-    GemmCommand part = gemm;
-    part.m /= parts;
-    for (int64_t index = 0; index < parts; ++index) {
-      Operands rows = operands;
-      rows.a.erase(rows.a.begin(), rows.a.begin() + index * part.m * part.k);
-      std::vector<float> c = computeGemm(PackedGemm(part), rows, false);
-      ASSERT_EQ(0, std::memcmp(c.data(), &whole[index * part.m * part.n],
-                               part.m * part.n * sizeof(float)))
-          << index << " of " << parts;
+  for (const KernelsOf &version : versions())
+    for (int which = 0; version.canRun && which < 4; ++which) {
+      GemmCommand gemm =
+          commandOf(240, 320, 900, /*transposeA=*/false, which & 1);
+      gemm.activation = which & 2 ? Activation::Relu : Activation::None;
+      const bool hasBias = which & 2;
+      Operands operands(gemm);
+      std::vector<float> whole = computeGemm(
+          PackedGemm(gemm, {}, *version.kernels), operands, hasBias);
+      for (int64_t parts : {2, 3, 8, 20, 240}) {
+        GemmCommand part = gemm;
+        part.m /= parts;
+        for (int64_t index = 0; index < parts; index += isSanitized ? 7 : 1) {
+          Operands rows = operands;
+          rows.a.erase(rows.a.begin(),
+                       rows.a.begin() + index * part.m * part.k);
+          std::vector<float> c = computeGemm(
+              PackedGemm(part, {}, *version.kernels), rows, hasBias, 2);
+          ASSERT_EQ(0, std::memcmp(c.data(), &whole[index * part.m * part.n],
+                                   part.m * part.n * sizeof(float)))
+              << version.name << ", " << which << ", " << index << " of "
+              << parts;
+        }
+      }
     }
-  }
 }
 
 /// A matrix of `rows` rows in pieces with NaN around them, at equal distances.

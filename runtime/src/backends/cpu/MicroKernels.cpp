@@ -293,6 +293,8 @@ multiplyPanels(int64_t terms, const MicroFactors &factors,
     end -= rows * width;
     addTile<lanes>(sums, end);
   }
+  if (tile.earlier)
+    addTile<lanes>(sums, tile.earlier);
 
   bool isPlain = tile.columns == width && tile.cColumn == 1 && !tile.bias &&
                  !tile.relu && !tile.half;

@@ -41,6 +41,9 @@ struct MicroTile {
   /// So many panels of b, packed one after the other, and their tiles of c,
   /// side by side.
   int64_t panels = 1;
+  /// Sums of earlier terms, which these are added to, in rows as wide as the
+  /// panel of b; null: none.
+  const float *earlier = nullptr;
 };
 
 /// Multiplies `terms` columns of a by as many rows of b; at least one. Each

@@ -26,6 +26,10 @@ static constexpr int64_t maxHalfTerms = 1024;
 /// Rows of a and columns of b that a worker packs at a time: they stay in its
 /// second-level cache.
 static constexpr int64_t maxGroupRows = 144, maxGroupColumns = 128;
+/// Elements of all that a worker packs.
+static constexpr int64_t maxOwn = (maxGroupRows + maxGroupColumns) * maxTerms;
+/// Of any micro-kernel.
+static constexpr int64_t maxRowsOfKernel = 14, maxColumnsOfKernel = 32;
 /// Elements of shared factors that are packed at a time: 4 MiB.
 static constexpr int64_t maxSharedElements = int64_t(1) << 20;
 /// Elements that tiles may pack more than once; beyond that they are packed
@@ -87,6 +91,7 @@ PackedGemm::PackedGemm(const GemmCommand &gemm, GemmCalls calls,
   chooseKernels();
   alongRows = k <= maxTermsAlongRows; // One block.
   chooseTiles(calls);
+  keepsSums = mayKeepSums() && slabs == 1;
 }
 
 /// How many rows that lie `stride` elements apart stay in the first-level cache
@@ -169,7 +174,13 @@ double PackedGemm::estimateCycles() const {
     cycles += 0.5 * m * k;
   if (factor(Side::Columns, nullptr, 0).stride() != 1)
     cycles += 0.6 * n * k;
-  return cycles + (isSwapped ? 1.5 : 0.25) * m * n * blocks;
+  return cycles +
+         (isSwapped ? 1.5 : 0.25) * m * n * (mayKeepSums() ? 1 : blocks);
+}
+
+bool PackedGemm::mayKeepSums() const {
+  return isSwapped && readsRows && m > n && blocks > 1 && !gemm.accumulate &&
+         columnPanels(n).packedExtent() * k <= maxOwn;
 }
 
 /// Tiles of some microseconds or more, at most eight or as many as have
@@ -540,15 +551,50 @@ void PackedGemm::multiplyRows(const Tile &tile, Range rows,
   }
 }
 
+/// Multiplies rows in place by all columns, a panel of rows at a time: the sums
+/// of all blocks of terms are complete before the tile of c is stored, whose
+/// elements lie apart.
+void PackedGemm::multiplyKeepingSums(const Tile &tile) const {
+  const Panels &ofRows = tile.rows, &ofColumns = tile.columns;
+  const float *b = tile.packedB;
+  if (!b) {
+    b = tile.ownB;
+    for (int64_t block = 0; block < blocks; ++block)
+      packOwn(Side::Columns, tile, {0, ofColumns.count()}, termsOf(block),
+              tile.ownB + termsOf(block).begin * ofColumns.packedExtent());
+  }
+  alignas(64) float sums[maxRowsOfKernel * maxColumnsOfKernel];
+  for (int64_t i = 0; i < ofRows.count(); ++i)
+    for (int64_t j = 0; j < ofColumns.count(); ++j) {
+      const int64_t column = ofColumns.begin(j),
+                    width = ofColumns.packedSize(j);
+      MicroFactors factors{nullptr, nullptr, 1, 0, width};
+      MicroTile partial{sums, width, 1, width, false, nullptr, 0, 0, false};
+      MicroTile result = tile.result;
+      result.adds = false;
+      result.columns = ofColumns.size(j);
+      placeResult(tile, ofRows.begin(i), column, result);
+      for (int64_t block = 0; block < blocks; ++block) {
+        const Range terms = termsOf(block);
+        chooseRows(tile, terms, {}, i, false, factors);
+        factors.b =
+            b + terms.begin * ofColumns.packedExtent() + column * terms.size();
+        const bool isLast = block + 1 == blocks;
+        result.earlier = partial.earlier = block > 0 ? sums : nullptr;
+        kernels->kernel(packedUse(), ofRows.size(i), width, factors.aRow == 1)(
+            terms.size(), factors, isLast ? result : partial);
+      }
+    }
+}
+
 /// Memory for the groups that a thread packs, which stacks may be too small
 /// for: 408 KiB.
 static float *panelsOfThread() {
-  constexpr size_t elements = (maxGroupRows + maxGroupColumns) * maxTerms;
   struct Free {
     void operator()(float *data) const { std::free(data); }
   };
   thread_local std::unique_ptr<float, Free> panels(
-      static_cast<float *>(std::aligned_alloc(64, elements * sizeof(float))));
+      static_cast<float *>(std::aligned_alloc(64, maxOwn * sizeof(float))));
   return panels.get();
 }
 
@@ -671,9 +717,11 @@ void PackedGemm::run(const GemmOperands &operands, int64_t round,
             byRows ? nullptr : packed,
             byRows ? packed : nullptr,
             own,
-            own + maxGroupRows * maxTerms,
+            keepsSums ? own : own + maxGroupRows * maxTerms,
             termsOf(slab.begin).begin,
             result};
+  if (keepsSums)
+    return multiplyKeepingSums(tile);
   // Columns are in one group unless the tile packs them: then it packs each
   // panel of rows once.
   int64_t columnGroups =

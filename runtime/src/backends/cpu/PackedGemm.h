@@ -113,6 +113,9 @@ private:
   void orient(bool swaps);
   void chooseKernels();
   double estimateCycles() const;
+  /// Whether storing a tile of c takes long, and complete sums are cheap: each
+  /// panel of rows, which are many, is read where it lies.
+  bool mayKeepSums() const;
   void chooseTiles(GemmCalls calls);
   /// Panels of the factor of rows that are packed together.
   int64_t panelsAtOnce() const { return areRowsAdjacent ? 8 : 1; }
@@ -127,6 +130,7 @@ private:
                                          Range group, int64_t i, bool isFirst,
                                          MicroFactors &factors) const;
   void multiplyRows(const Tile &tile, Range rows, Range columns) const;
+  void multiplyKeepingSums(const Tile &tile) const;
   void placeResult(const Tile &tile, int64_t row, int64_t column,
                    MicroTile &result) const;
   void multiplyPanels(const Tile &tile, int64_t block, Range rows,
@@ -168,6 +172,9 @@ private:
   bool readsRows = false;
   /// Of a panel that is read in place.
   int64_t mostRows = INT64_MAX;
+  /// Whether the sums of all blocks of terms are complete before they are
+  /// stored.
+  bool keepsSums = false;
   /// Whether a kernel takes all panels of columns of a group.
   bool alongRows = false;
   /// Whether tiles are blocks of rows; otherwise they are blocks of columns.
