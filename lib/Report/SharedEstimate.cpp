@@ -562,7 +562,7 @@ private:
 
   /// Whether GEMMs read the shards of an all-gather's result where they lie, so
   /// that it copies nothing (runtime/src/exec/GatheredFactors): they alone read
-  /// it, and none of them is a sum over devices.
+  /// it, and none of them has the terms of several devices.
   bool isReadInPlace(Operation *op, unsigned number) const {
     // Shards of fewer columns are copied, of rows they follow one another.
     constexpr int64_t leastColumns = 32;
@@ -577,8 +577,16 @@ private:
     return !read.use_empty() &&
            llvm::all_of(read.getUses(), [&](OpOperand &use) {
              auto gemm = dyn_cast<GemmOp>(use.getOwner());
-             return gemm && use.getOperandNumber() == 1 && !getSummedAxes(gemm);
+             return gemm && use.getOperandNumber() == 1 &&
+                    !(joinsTerms(gemm) && getSummedAxes(gemm));
            });
+  }
+
+  /// Whether the factors of several devices are one with the terms of all, rows
+  /// that follow one another; otherwise a sum over devices is one GEMM for each
+  /// (runtime/src/exec/MergeGemms).
+  static bool joinsTerms(GemmOp gemm) {
+    return gemm.getTransposeLhs() && !gemm.getTransposeRhs();
   }
 
   void runCollective(Operation *op, int64_t runs) {

@@ -747,6 +747,32 @@ func.func @f(%x: tensor<4x8xf32>, %w: tensor<2x4xf32>
                    0.25 + 256 / 10.0);
 }
 
+TEST_F(SharedTimeTest, SumsOverDevicesReadGatheredFactorsInPlace) {
+  machine.computer->memory = {{1, 10}};
+  // The sum is no work but to meet; 128 bytes are read and written where the
+  // terms of all devices are one factor.
+  auto getSeconds = [&](const std::string &left, const char *transpose) {
+    return estimate(
+               R"(
+func.func @f(%x: tensor<)" +
+               left +
+               R"(xf32> {shardc.sharding = #shardc.sharding<@mesh, [{}, {"data"}]>},
+             %w: tensor<2x4xf32>
+      {shardc.sharding = #shardc.sharding<@mesh, [{"data"}, {}]>}) -> tensor<4x4xf32> {
+  %0 = shardc.all_gather %w over @mesh["data"] dims = [0] : (tensor<2x4xf32>) -> tensor<8x4xf32>
+  %1 = shardc.gemm %x, %0)" +
+               transpose + " : tensor<" + left +
+               R"(xf32>, tensor<8x4xf32> -> tensor<4x4xf32>
+  %2 = shardc.all_reduce sum %1 over @mesh["data"] : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %2 : tensor<4x4xf32>
+})")
+        .communicationSeconds;
+  };
+  EXPECT_DOUBLE_EQ(getSeconds("4x8", ""), 0.25);
+  EXPECT_DOUBLE_EQ(getSeconds("8x4", " transpose_lhs"),
+                   0.25 + 256 / 10.0 + 0.25);
+}
+
 TEST_F(SharedTimeTest, KernelsReadShardsOfSumsInPlace) {
   machine.computer->memory = {{1, 10}};
   // The gradient of each of four devices' rows, whose sum the GEMM is; `w` and
