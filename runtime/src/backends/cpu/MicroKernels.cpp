@@ -40,6 +40,10 @@ constexpr int cacheLine = 64;
 constexpr int minTermsToPrefetch = 32;
 /// Terms of b that are on their way where it is not packed.
 constexpr int64_t termsAhead = 12;
+/// Elements between rows of b that lie in one or two sets of a first-level
+/// cache of 32 KiB, which has room for fewer than those: they wait in the
+/// second-level one.
+constexpr int64_t fewSetsApart = 512;
 
 /// Four rows of four elements as their columns.
 [[gnu::always_inline]] inline void transpose(Vectors<4>::Vector (&rows)[4]) {
@@ -238,6 +242,7 @@ multiplyPanels(int64_t terms, const MicroFactors &factors,
                 aTerm = rowsAreAdjacent ? factors.aTerm : 1,
                 bTerm = factors.bTerm;
   const int64_t ahead = termsAhead * bTerm;
+  const bool meetInFewSets = bTerm % fewSetsApart == 0;
   float *packed = factors.packedB;
   // The stack of nodes of 1, 2, 4, ... addends that wait for their right
   // siblings, and its end.
@@ -259,7 +264,13 @@ multiplyPanels(int64_t terms, const MicroFactors &factors,
       for (int vector = 0; vector < vectors; ++vector)
         ofB[vector] = *reinterpret_cast<const Vector *>(b + vector * lanes);
       if constexpr (use == Use::InPlace) {
-        __builtin_prefetch(b + ahead);
+#pragma GCC unroll 16
+        for (int column = 0; column < width;
+             column += cacheLine / sizeof(float))
+          if (meetInFewSets)
+            __builtin_prefetch(b + ahead + column, 0, 2);
+          else
+            __builtin_prefetch(b + ahead + column);
         if (packed) {
 #pragma GCC unroll 16
           for (int vector = 0; vector < vectors; ++vector)
