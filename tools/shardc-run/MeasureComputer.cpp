@@ -94,8 +94,9 @@ namespace {
 /// Figures of one pass, or the best of several.
 struct Pass {
   DeviceRates device;
-  /// FLOP/s of a GEMM of few rows.
-  double fewRows = 0;
+  /// FLOP/s of GEMMs of few rows, by the bytes of the right factors that they
+  /// read in turn.
+  std::map<size_t, double> fewRows;
   TileSeconds tiles{};
   ExchangeSeconds exchange{};
   /// By reuse distance.
@@ -118,7 +119,6 @@ void Pass::update(const Pass &other) {
     value = std::min(value, than);
   };
   device.update(other.device);
-  fewRows = std::max(fewRows, other.fewRows);
   lower(tiles.few, other.tiles.few);
   lower(tiles.many, other.tiles.many);
   lower(tiles.partial, other.tiles.partial);
@@ -128,6 +128,7 @@ void Pass::update(const Pass &other) {
     for (const auto &[bytes, rate] : than)
       rates[bytes] = std::max(rates[bytes], rate);
   };
+  raise(fewRows, other.fewRows);
   raise(memory, other.memory);
   raise(replacing, other.replacing);
   lower(meeting, other.meeting);
@@ -140,10 +141,13 @@ void Pass::update(const Pass &other) {
       lower(collectives[kind][bytes], time);
 }
 
-/// The columns of a GEMM of few rows, none of whose workers is idle, and its
-/// rows and terms.
-static int64_t fewRowsColumns(WorkerPool &pool) { return 512 * pool.size(); }
+/// GEMMs of few rows, none of whose workers is idle.
 static constexpr int64_t fewRows = 32, fewRowsTerms = 1024;
+static int64_t fewRowsColumns(WorkerPool &pool) { return 512 * pool.size(); }
+/// The bytes of their right factor.
+static size_t factorBytes(WorkerPool &pool) {
+  return fewRowsTerms * fewRowsColumns(pool) * sizeof(float);
+}
 
 static absl::StatusOr<Pass> measurePass(WorkerPool &pool) {
   Pass pass;
@@ -177,8 +181,11 @@ static absl::StatusOr<Pass> measurePass(WorkerPool &pool) {
   if (!failure.ok())
     return failure;
   pass.device.measure(pool, secondsOfFigure, {DType::BF16});
-  pass.fewRows = measureGemm(pool, secondsOfFigure, DType::F32, fewRows,
-                             fewRowsColumns(pool), fewRowsTerms);
+  // From what the caches of all hold to what none does.
+  for (int64_t factors : {1, 4, 16})
+    pass.fewRows[factors * factorBytes(pool)] =
+        measureFactors(pool, secondsOfFigure, fewRows, fewRowsColumns(pool),
+                       fewRowsTerms, factors);
   pass.tiles = measureTiles(pool, secondsOfFigure);
   pass.exchange = measureExchange(pool, secondsOfFigure);
   // From the caches of the cores to what none holds.
@@ -228,14 +235,13 @@ absl::StatusOr<Json> shardc::run::measureComputer(WorkerPool &pool) {
   if (double rate = best.exchange.bytesPerSecond(pool.size()); rate > 0)
     computer["exchange_bytes_per_second"] = rounded(rate);
   // What a GEMM of few rows takes beyond its arithmetic, for each byte of its
-  // right factor.
-  const double columns = double(fewRowsColumns(pool));
-  const double factorBytes = double(fewRowsTerms) * columns * sizeof(float);
-  const double f32 = best.device.f32();
-  if (best.fewRows < f32)
-    computer["factor_bytes_per_second"] =
-        rounded(factorBytes / (2.0 * double(fewRows) * double(fewRowsTerms) *
-                               columns * (1 / best.fewRows - 1 / f32)));
+  // right factor; next to nothing if it has the rate of a large one.
+  const double flops = 2.0 * double(fewRows) * double(fewRowsTerms) *
+                       double(fewRowsColumns(pool));
+  for (const auto &[bytes, rate] : best.fewRows)
+    computer["factor_bytes_per_second"][std::to_string(bytes)] =
+        rounded(double(factorBytes(pool)) /
+                std::max(flops * (1 / rate - 1 / best.device.f32()), 1e-9));
   for (const auto &[bytes, rate] : best.memory)
     computer["memory_bytes_per_second"][std::to_string(bytes)] = rounded(rate);
   computer["memory_bytes_per_second"]["536870912"] =

@@ -27,15 +27,22 @@ char *MeasuredMemory::take(size_t bytes) {
   return taken;
 }
 
-double shardc::rt::measureGemm(WorkerPool &pool, double seconds, DType dtype,
-                               int64_t rows, int64_t columns, int64_t terms) {
+static std::shared_ptr<const PreparedGemm>
+prepareGemm(DType dtype, int64_t rows, int64_t columns, int64_t terms,
+            bool transposeB) {
   GemmCommand command{};
   command.bias = -1;
   command.batch = 1;
   command.m = rows;
   command.n = columns;
   command.k = terms;
-  auto gemm = PreparedGemm::prepare(command, {dtype, dtype});
+  command.transposeB = transposeB;
+  return PreparedGemm::prepare(command, {dtype, dtype});
+}
+
+double shardc::rt::measureGemm(WorkerPool &pool, double seconds, DType dtype,
+                               int64_t rows, int64_t columns, int64_t terms) {
+  auto gemm = prepareGemm(dtype, rows, columns, terms, /*transposeB=*/false);
   // All zero: a number in either type.
   const int64_t a = rows * terms, b = terms * columns, c = rows * columns;
   const size_t bytes = (a + b + c) * sizeof(float) + gemm->packedBytes();
@@ -44,6 +51,34 @@ double shardc::rt::measureGemm(WorkerPool &pool, double seconds, DType dtype,
                         memory.takeFloats(c), memory.take(gemm->packedBytes())};
   double best = measureJob(pool, seconds, 1, [&](int worker) {
     runGemm(*gemm, operands, pool, worker);
+  });
+  return 2.0 * rows * columns * terms / best;
+}
+
+double shardc::rt::measureFactors(WorkerPool &pool, double seconds,
+                                  int64_t rows, int64_t columns, int64_t terms,
+                                  int64_t factors) {
+  const std::shared_ptr<const PreparedGemm> gemms[] = {
+      prepareGemm(DType::F32, rows, columns, terms, /*transposeB=*/false),
+      prepareGemm(DType::F32, rows, columns, terms, /*transposeB=*/true)};
+  const int64_t a = rows * terms, b = terms * columns, c = rows * columns;
+  const size_t packed =
+      std::max(gemms[0]->packedBytes(), gemms[1]->packedBytes());
+  MeasuredMemory memory((a + factors * b + c) * sizeof(float) + packed +
+                        4 * 64);
+  float *left = memory.takeFloats(a), *right = memory.takeFloats(factors * b);
+  const GemmOperands first{left, right, nullptr, memory.takeFloats(c),
+                           memory.take(packed)};
+  // The next turn of each worker, in a line of its own.
+  struct alignas(64) Turn {
+    int64_t number = 0;
+  };
+  std::vector<Turn> turns(pool.size());
+  double best = measureJob(pool, seconds, int(2 * factors), [&](int worker) {
+    const int64_t turn = turns[worker].number++;
+    GemmOperands operands = first;
+    operands.b = right + turn % factors * b;
+    runGemm(*gemms[turn / factors % 2], operands, pool, worker);
   });
   return 2.0 * rows * columns * terms / best;
 }

@@ -70,6 +70,11 @@ double measureGemm(WorkerPool &pool, double seconds, DType dtype,
                    int64_t rows = 1024, int64_t columns = 1024,
                    int64_t terms = 1024);
 
+/// FLOP/s of such GEMMs of f32 whose right factors are `factors` matrices in
+/// turn, as they lie, then transposed.
+double measureFactors(WorkerPool &pool, double seconds, int64_t rows,
+                      int64_t columns, int64_t terms, int64_t factors);
+
 /// Seconds in which each worker computes a tile of a GEMM, in its cache.
 struct TileSeconds {
   /// Of `few` and `many` terms, and of half a vector of columns with `few`.
