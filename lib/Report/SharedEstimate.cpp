@@ -443,8 +443,8 @@ private:
     if (!addsRows || sharing <= 1)
       return 0;
     return copies * (1 - 1 / sharing) *
-           (getStridedBytes(op->getOperand(0)) +
-            getStridedBytes(op->getOperand(1)) * sharing);
+           (getBytes(op->getOperand(0)) +
+            getBytes(op->getOperand(1)) * sharing);
   }
 
   /// The bytes of a factor if a tile of a GEMM, whose columns are two vectors,

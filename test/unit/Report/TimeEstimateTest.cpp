@@ -960,7 +960,9 @@ func.func @f(%x: tensor<4x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"d
                    0.25 + (4 * 128 + 4 * 32) / 10.0 + 4 * 128 / 2);
   // A GEMM that adds up rows reads half of its left factor on each worker, and
   // all of the right one: half of them the other has computed. If each worker
-  // has a copy of its own, it has computed it itself.
+  // has a copy of its own, it has computed it itself. Rows may be as short as
+  // two vectors.
+  machine.computer->vectorLanes = 32;
   const std::string gemm = R"(
 func.func @f(%x: tensor<64x16xf32> SHARDING, %y: tensor<64x64xf32>) -> tensor<16x64xf32> {
   %0 = shardc.kernel(%x, %y) : (tensor<64x16xf32>, tensor<64x64xf32>) -> tensor<16x64xf32> {
