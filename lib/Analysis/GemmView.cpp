@@ -58,7 +58,7 @@ int64_t getBlocksOfRows(int64_t rows, int64_t columns, int64_t elementsOfSum) {
   // 256 KiB of them still pay where they are no more than the rows.
   constexpr int64_t leastReadBySum = 4, fewElements = 1 << 16;
   // A second kernel costs more than is saved on fewer elements.
-  constexpr int64_t leastElements = 1 << 14;
+  constexpr int64_t leastElements = 1 << 12;
   if (rows * columns < leastElements)
     return 1;
   for (bool areFew : {false, true}) {
