@@ -10,6 +10,7 @@
 
 #include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/GemmView.h"
+#include "shardc/Analysis/GroupKernels.h"
 #include "shardc/Analysis/KernelNest.h"
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/ModuleQueries.h"
@@ -65,6 +66,18 @@ static int64_t countBlocks(const KernelNest &nest, Operation *&sum) {
   constexpr int64_t mostColumns = 128;
   return shape[1] > mostColumns ? 1
                                 : getBlocksOfRows(shape[0], shape[1], shape[1]);
+}
+
+/// Whether to cut `sum`, of `kernel`, is in vain: where its result is added up
+/// over devices, each has a sum of its own, and workers that have different
+/// ones exchange nothing. Large sums gain all the same.
+static bool isSmallSumOfDevice(KernelOp kernel, Operation *sum) {
+  constexpr int64_t largeElements = 1 << 14;
+  int64_t elements = 0;
+  for (Value factor : sum->getOperands())
+    elements += cast<RankedTensorType>(factor.getType()).getNumElements();
+  return elements < largeElements &&
+         llvm::any_of(kernel->getResults(), getSumOverDevices);
 }
 
 namespace {
@@ -276,7 +289,8 @@ struct SplitSumsPass : shardc::impl::SplitSumsPassBase<SplitSumsPass> {
         return;
       Operation *sum = nullptr;
       int64_t blocks = countBlocks(nests[0], sum);
-      if (blocks > 1 && isF32(sum->getResult(0)))
+      if (blocks > 1 && isF32(sum->getResult(0)) &&
+          !isSmallSumOfDevice(kernel, sum))
         splitters.emplace_back(kernel, sum, blocks);
     });
     SumMerger merger;

@@ -137,13 +137,14 @@ func.func @sizes(%few: tensor<256x64xf32>, %odd: tensor<1022x64xf32>, %x: tensor
   return %0, %1, %2, %3, %4 : tensor<64xf32>, tensor<64x64xf32>, tensor<64x128xf32>, tensor<64x64xf32>, tensor<128x128xf32>
 }
 
-// Narrow layers with few rows are cut, too, down to 4096 elements.
+// Narrow layers with few rows are cut, too, down to 4096 elements, but for sums
+// that are added up over devices.
 // CHECK-LABEL: func @narrow
 // CHECK: shardc.kernel(%arg0) {{.*}} -> tensor<4x16xf32>
 // CHECK: shardc.reshape
 // CHECK-NOT: shardc.reshape
 // CHECK: return
-func.func @narrow(%x: tensor<256x16xf32>, %few: tensor<256x15xf32>) -> (tensor<16xf32>, tensor<15xf32>) {
+func.func @narrow(%x: tensor<256x16xf32>, %few: tensor<256x15xf32>) -> (tensor<16xf32>, tensor<15xf32>, tensor<16xf32>) {
   %0 = shardc.kernel(%x) : (tensor<256x16xf32>) -> tensor<16xf32> {
   ^bb0(%a: tensor<256x16xf32>):
     %2 = shardc.reduce sum %a dims = [0] : tensor<256x16xf32> -> tensor<16xf32>
@@ -154,5 +155,11 @@ func.func @narrow(%x: tensor<256x16xf32>, %few: tensor<256x15xf32>) -> (tensor<1
     %2 = shardc.reduce sum %a dims = [0] : tensor<256x15xf32> -> tensor<15xf32>
     shardc.yield %2 : tensor<15xf32>
   }
-  return %0, %1 : tensor<16xf32>, tensor<15xf32>
+  %2 = shardc.kernel(%x) : (tensor<256x16xf32>) -> tensor<16xf32> {
+  ^bb0(%a: tensor<256x16xf32>):
+    %4 = shardc.reduce sum %a dims = [0] : tensor<256x16xf32> -> tensor<16xf32>
+    shardc.yield %4 : tensor<16xf32>
+  }
+  %3 = shardc.all_reduce sum %2 over @mesh["data"] : (tensor<16xf32>) -> tensor<16xf32>
+  return %0, %1, %3 : tensor<16xf32>, tensor<15xf32>, tensor<16xf32>
 }
