@@ -435,6 +435,8 @@ struct Kernel128 {
 template <template <int, int, bool, Use> class Kernel, int maxRows,
           int maxTallRows, int lanes, bool inPairs = false>
 const MicroKernels &kernelsOf() {
+  static_assert(std::max(2 * maxRows, maxTallRows) * lanes <=
+                MicroKernels::mostElements);
   constexpr auto places = std::make_integer_sequence<int, 4 * maxTallRows>();
   static const MicroKernels kernels = [&] {
     MicroKernels all{maxRows,

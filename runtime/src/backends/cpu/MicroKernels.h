@@ -58,6 +58,8 @@ using MicroKernel = void (*)(int64_t terms, const MicroFactors &factors,
 /// wide.
 struct MicroKernels {
   static constexpr int64_t mostAddends = 511;
+  /// Of a tile of any kernel.
+  static constexpr int64_t mostElements = 14 * 32;
 
   int64_t maxRows;     ///< Of a panel of a.
   int64_t maxTallRows; ///< Where panels of b have one vector.

@@ -28,8 +28,6 @@ static constexpr int64_t maxHalfTerms = 1024;
 static constexpr int64_t maxGroupRows = 144, maxGroupColumns = 128;
 /// Elements of all that a worker packs.
 static constexpr int64_t maxOwn = (maxGroupRows + maxGroupColumns) * maxTerms;
-/// Of any micro-kernel.
-static constexpr int64_t maxRowsOfKernel = 14, maxColumnsOfKernel = 32;
 /// Elements of shared factors that are packed at a time: 4 MiB.
 static constexpr int64_t maxSharedElements = int64_t(1) << 20;
 /// Elements that tiles may pack more than once; beyond that they are packed
@@ -563,7 +561,7 @@ void PackedGemm::multiplyKeepingSums(const Tile &tile) const {
       packOwn(Side::Columns, tile, {0, ofColumns.count()}, termsOf(block),
               tile.ownB + termsOf(block).begin * ofColumns.packedExtent());
   }
-  alignas(64) float sums[maxRowsOfKernel * maxColumnsOfKernel];
+  alignas(64) float sums[MicroKernels::mostElements];
   for (int64_t i = 0; i < ofRows.count(); ++i)
     for (int64_t j = 0; j < ofColumns.count(); ++j) {
       const int64_t column = ofColumns.begin(j),
