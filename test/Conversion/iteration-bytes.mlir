@@ -63,3 +63,25 @@ func.func @batches(%x: tensor<64x512x64xf32>, %y: tensor<64x64xf32>) -> tensor<6
   }
   return %0 : tensor<64x512xf32>
 }
+
+// -----
+
+// Rows in another order: each iteration reads some of another one. Not so where
+// columns have another order.
+// CHECK-LABEL: func.func @permuted
+// CHECK: bytes = array<i64: 0, 32768>, extent = 2 : i64
+// CHECK: bytes = array<i64: 32768, 32768>, extent = 2 : i64
+shardc.mesh @mesh <["data" = 1]>
+func.func @permuted(%x: tensor<4x32x128xf32>, %y: tensor<32x4x128xf32>) -> (tensor<4x32x128xf32>, tensor<32x4x128xf32>) {
+  %0 = shardc.kernel(%x) : (tensor<4x32x128xf32>) -> tensor<4x32x128xf32> {
+  ^bb0(%a: tensor<4x32x128xf32>):
+    %2 = shardc.permute_rows %a dim = 0 sources = [3, 0, 1, 2] : tensor<4x32x128xf32>
+    shardc.yield %2 : tensor<4x32x128xf32>
+  }
+  %1 = shardc.kernel(%y) : (tensor<32x4x128xf32>) -> tensor<32x4x128xf32> {
+  ^bb0(%a: tensor<32x4x128xf32>):
+    %2 = shardc.permute_rows %a dim = 1 sources = [3, 0, 1, 2] : tensor<32x4x128xf32>
+    shardc.yield %2 : tensor<32x4x128xf32>
+  }
+  return %0, %1 : tensor<4x32x128xf32>, tensor<32x4x128xf32>
+}

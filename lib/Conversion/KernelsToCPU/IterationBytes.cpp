@@ -72,8 +72,10 @@ void RowNeeds::followResult(OpResult result) {
     rule = withRule.getShardingRule();
     const ShardingRule::DimFactors &ofRows =
         rule.results[result.getResultNumber()][0];
+    // A permutation of rows has another row of its operand in each place.
     if (ofRows.size() == 1 && rule.factors[ofRows[0]].size == rows &&
-        rule.factors[ofRows[0]].kind == FactorKind::Parallel)
+        rule.factors[ofRows[0]].kind == FactorKind::Parallel &&
+        !rule.factors[ofRows[0]].oneEach)
       factor = ofRows[0];
   }
   for (auto [position, operand] : llvm::enumerate(op->getOperands())) {
