@@ -11,9 +11,11 @@ namespace shardc {
 /// Multiply-adds that one iteration of a kernel is worth at least: about a
 /// microsecond, some ten times the cost of a barrier.
 static constexpr int64_t workPerIteration = 1 << 16;
-/// The part of it from which on a nest has two iterations: where another worker
-/// has the other half of the rows, there is no barrier.
-static constexpr double worthSharing = 0.25;
+/// The part of it from which on a nest has two iterations: what one worker does
+/// alone it reads from the cache of the other one, who then has to wait for the
+/// lines when it writes there again. And where another worker has the other
+/// half of the rows, there is no barrier.
+static constexpr double worthSharing = 0.0625;
 /// Rows of a register tile, of one vector or of two.
 static constexpr int64_t mostRowsOfVector = 10, mostRowsOfTwo = 6;
 /// Columns of a GEMM of pairs: with four pairs, sums and rows do not fit into

@@ -39,7 +39,8 @@ uint64_t InProcessBase::bytes() const {
   return sum;
 }
 
-/// To write, and to read, as many takes about as long as to meet other workers.
+/// To write, and to read, as many takes not much longer than to meet other
+/// workers.
 static constexpr uint64_t fewBytes = 8 << 10, fewBytesRead = 64 << 10;
 static constexpr int64_t fewPieces = 256;
 

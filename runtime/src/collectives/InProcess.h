@@ -3,9 +3,9 @@
 // Peers' buffers are read in place. Work is cut into tasks by shape alone, and
 // every element is reduced in the order of its group's tree, so that the bits
 // do not depend on the number of workers. A result that devices share is
-// computed once. Tasks of one collective may run at the same time. What takes
-// no longer than to meet other workers is one task, and what it does is listed
-// when it is prepared.
+// computed once. Tasks of one collective may run at the same time. Of few bytes
+// a list of what is to be done is made when they are prepared; a task does some
+// of it, about as much as takes as long as to meet other workers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,17 +42,21 @@ public:
         shards(mesh.numShards(this->spec.axes)) {}
 
   int64_t numTasks() const override {
-    return isListed ? !tasks.empty() : tasks.size();
+    return isListed ? (listed() + piecesOfTask - 1) / piecesOfTask
+                    : tasks.size();
   }
   uint64_t bytes() const override;
 
   absl::Status runTask(int64_t task) override {
-    isListed ? runList() : run(tasks[task]);
+    if (isListed)
+      runList(firstOf(task), firstOf(task + 1));
+    else
+      run(tasks[task]);
     return absl::OkStatus();
   }
 
-  /// Makes it one task if it reads and writes few bytes, in few pieces. Once,
-  /// before it runs.
+  /// Lists what is to be done if it reads and writes few bytes, in few pieces.
+  /// Once, before it runs.
   void listIfFew();
 
 protected:
@@ -68,7 +72,21 @@ protected:
   virtual int64_t listed() const = 0;
   virtual uint64_t bytesReadByList() const = 0;
   virtual void dropList() = 0;
-  virtual void runList() = 0;
+  /// Runs pieces [begin, end) of the list.
+  virtual void runList(int64_t begin, int64_t end) = 0;
+
+  /// The first piece of a task of the list.
+  int64_t firstOf(int64_t task) const {
+    return std::min(task * piecesOfTask, listed());
+  }
+
+  /// The block of a task, if all results have `all`: of small ones, too, each
+  /// worker has some tasks. If one worker read all, others would wait for the
+  /// lines when they write the operands the next time.
+  static int64_t blockOf(int64_t all, int64_t least, int64_t most) {
+    constexpr int64_t tasks = 16;
+    return std::clamp((all / tasks + least - 1) / least * least, least, most);
+  }
 
   /// Tasks for blocks of `block` of [0, size).
   void cutBlocks(size_t tensor, size_t group, int64_t member, int64_t size,
@@ -99,6 +117,9 @@ protected:
     int64_t start = std::min(member * shard, size);
     return {start, std::min(shard, size - start)};
   }
+
+  /// Pieces of a list that are a task.
+  static constexpr int64_t piecesOfTask = 32;
 
   CollectiveSpec spec;
   std::vector<std::vector<int64_t>> groups;

@@ -15,12 +15,13 @@ class Moves : public InProcessBase {
 public:
   using InProcessBase::InProcessBase;
 
-  bool visitAccesses(int64_t, int64_t, VisitBytes visit) const override {
+  bool visitAccesses(int64_t begin, int64_t end,
+                     VisitBytes visit) const override {
     if (!isListed)
       return false;
-    for (const Copy &copy : copies) {
-      visit(copy.from, copy.bytes, false);
-      visit(copy.to, copy.bytes, true);
+    for (int64_t i = firstOf(begin); i < firstOf(end); ++i) {
+      visit(copies[i].from, copies[i].bytes, false);
+      visit(copies[i].to, copies[i].bytes, true);
     }
     return true;
   }
@@ -50,9 +51,9 @@ protected:
     return sum;
   }
   void dropList() override { copies = {}; }
-  void runList() override {
-    for (const Copy &copy : copies)
-      std::memcpy(copy.to, copy.from, copy.bytes);
+  void runList(int64_t begin, int64_t end) override {
+    for (int64_t i = begin; i < end; ++i)
+      std::memcpy(copies[i].to, copies[i].from, copies[i].bytes);
   }
 
 private:
@@ -68,7 +69,8 @@ private:
 class AllGather : public Moves {
 public:
   AllGather(const Mesh &mesh, CollectiveSpec s) : Moves(mesh, std::move(s)) {
-    cut(int64_t(1) << 16, [](const CollectiveTensor &tensor, int64_t) {
+    const int64_t block = blockOf(bytes(), 1 << 11, 1 << 16);
+    cut(block, [](const CollectiveTensor &tensor, int64_t) {
       return numElements(tensor.outShape) * byteSize(tensor.dtype);
     });
   }
@@ -173,7 +175,8 @@ public:
     for (const std::vector<int64_t> &group : groups)
       for (int64_t device : group)
         sourceOf[device] = group[spec.sourceOf(mesh, device)];
-    cut(int64_t(1) << 16, [](const CollectiveTensor &tensor, int64_t) {
+    const int64_t block = blockOf(bytes(), 1 << 11, 1 << 16);
+    cut(block, [](const CollectiveTensor &tensor, int64_t) {
       return numElements(tensor.inShape) * byteSize(tensor.dtype);
     });
   }

@@ -42,6 +42,14 @@ protected:
 
   virtual void forEachPiece(const Task &task, Visit visit) const = 0;
 
+  /// Elements of a task's result.
+  int64_t blockOfTask() const {
+    int64_t elements = 0;
+    for (const CollectiveTensor &tensor : spec.tensors)
+      elements += numElements(tensor.inShape);
+    return blockOf(elements, maxReduceBlock / 8, maxReduceBlock);
+  }
+
   void run(const Task &task) override {
     forEachPiece(task, [this](const Piece &piece) { reduce(piece); });
   }
@@ -56,9 +64,9 @@ protected:
     return sum;
   }
   void dropList() override { pieces = {}; }
-  void runList() override {
-    for (const Piece &piece : pieces)
-      reduce(piece);
+  void runList(int64_t begin, int64_t end) override {
+    for (int64_t i = begin; i < end; ++i)
+      reduce(pieces[i]);
   }
 
   bool visitAccesses(int64_t begin, int64_t end,
@@ -74,8 +82,8 @@ protected:
     };
     if (!isListed && hasShortRuns)
       return false;
-    if (isListed)
-      absl::c_for_each(pieces, visitPiece);
+    for (int64_t i = firstOf(begin); i < firstOf(end) && isListed; ++i)
+      visitPiece(pieces[i]);
     for (int64_t task = begin; task < end && !isListed; ++task)
       forEachPiece(tasks[task], visitPiece);
     return true;
@@ -121,7 +129,7 @@ public:
             ofGroup.push_back(static_cast<char *>(tensor.out[device]));
         if (!ofGroup.empty())
           cutBlocks(i, group, /*member=*/0, numElements(tensor.inShape),
-                    maxReduceBlock);
+                    blockOfTask());
       }
     }
   }
@@ -145,7 +153,7 @@ public:
   ReduceScatter(const Mesh &mesh, CollectiveSpec s)
       : Reduces(mesh, std::move(s)) {
     // The elements of a member's result, row by row of the outer dimensions.
-    cut(maxReduceBlock, [this](const CollectiveTensor &tensor, int64_t member) {
+    cut(blockOfTask(), [this](const CollectiveTensor &tensor, int64_t member) {
       Around in(tensor.inShape, tensor.dim);
       hasShortRuns |= in.outer > 1;
       return in.outer * rows(in.size, member).second * in.inner;
