@@ -195,11 +195,6 @@ private:
     if (object->get("piece_seconds") &&
         !read("piece_seconds", 0, mostLatency, computer.pieceSeconds))
       return false;
-    if (double rate = 0; object->get("exchange_bytes_per_second")) {
-      if (!read("exchange_bytes_per_second", leastRate, mostRate, rate))
-        return false;
-      computer.exchangeSecondsPerByte = 1 / rate;
-    }
     return fields.getRequired(*object, "computer", "memory_bytes_per_second") &&
            readWhole("workers", mostWorkers, computer.workers) &&
            readWhole("vector_lanes", mostLanes, computer.vectorLanes) &&
@@ -213,6 +208,8 @@ private:
                      computer.replacing) &&
            readRates(*object, "computer", "factor_bytes_per_second",
                      computer.factors) &&
+           readRates(*object, "computer", "exchange_bytes_per_second",
+                     computer.exchange) &&
            readLeastSeconds(*object, computer);
   }
 

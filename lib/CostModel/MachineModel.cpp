@@ -190,12 +190,6 @@ double GemmTimes::getSeconds(double rows, double columns, double terms,
          row.beyond * column.beyond * term.beyond * factor;
 }
 
-double ComputerRates::getExchangeSeconds(double exchanged,
-                                         double secondsPerByte) const {
-  return exchanged * std::max(0.0, exchangeSecondsPerByte +
-                                       getSecondsPerByte(1) - secondsPerByte);
-}
-
 double ComputerRates::getFactorSeconds(double bytes, double distance) const {
   if (factors.empty())
     return 0;

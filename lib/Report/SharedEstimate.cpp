@@ -38,7 +38,9 @@ bool shardc::hasKernels(func::FuncOp function) {
 /// command, about: the rules by which kernels (KernelsToCPU/NestPlan) and GEMMs
 /// (runtime/src/backends/cpu/PackedGemm) are divided differ, and have been
 /// compared with this on two workers alone.
-static constexpr double elementsOfPart = 32, workOfPart = 1 << 14;
+static constexpr double elementsOfPart = 32, workOfPart = 1 << 11;
+/// Multiply-adds that an element is worth beyond its arithmetic.
+static constexpr double workOfElement = 8;
 
 namespace {
 
@@ -88,8 +90,28 @@ private:
   double access(Value value, double bytes) {
     return bytes * computer.getSecondsPerByte(memory.access(value, bytes));
   }
-  double accessAll(Value value) {
-    return access(value, getBytes(value) * getCopies(getVaries(value)));
+
+  /// Other workers than the next writer have read `part` of the bytes of
+  /// `value`, and hold their lines.
+  void hold(Value value, double part) {
+    double &held = heldByOthers[memory.getPlace(value)];
+    held = std::max(held, part);
+  }
+  /// What writing `bytes` of `value` after `distance` bytes takes longer
+  /// because others hold some of its lines.
+  double takeBack(Value value, double bytes, double distance) {
+    double &held = heldByOthers[memory.getPlace(value)];
+    const double exchanged = held * bytes;
+    held = 0;
+    return computer.getExchangeSeconds(exchanged, distance);
+  }
+
+  /// The seconds of writing `copies` of `value`.
+  double write(Value value, double copies) {
+    const double bytes = getBytes(value) * copies;
+    const double distance = memory.access(value, bytes);
+    return bytes * computer.getSecondsPerByte(distance) +
+           takeBack(value, bytes, distance);
   }
 
   /// The GEMMs that the runtime makes of those of all devices.
@@ -157,6 +179,9 @@ private:
       least = std::min(least, computer.getMultiplyAdds(gemm.columns, gemm.rows,
                                                        gemm.terms,
                                                        /*storesPieces=*/false));
+    else if (hasLanesOverRows(op, work))
+      least = computer.getMultiplyAdds(gemm.columns, gemm.rows, gemm.terms,
+                                       /*storesPieces=*/true);
     else if (gemm.columns == 1)
       least =
           gemm.rows * computer.vectorLanes *
@@ -204,10 +229,23 @@ private:
     enclosing = loop;
     for (Value result : loop.getResults())
       if (!sums.empty())
-        addSpan(0, accessAll(result), 0, 1, 0);
+        addSpan(0, write(result, getCopies(getVaries(result))), 0, 1, 0);
     runBlock(body, 1);
     if (loop.getCount() > 1)
       runBlock(body, loop.getCount() - 1);
+  }
+
+  /// A GEMM in a kernel has lanes over the rows of a result of fewer columns
+  /// than a vector has on any CPU, if rows of the left factor lie side by side
+  /// (KernelsToCPU/NestPlan).
+  static bool hasLanesOverRows(Operation *op, const OpWork &work) {
+    constexpr double baseLanes = 8, leastTerms = 2 * baseLanes;
+    auto dot = dyn_cast<DotGeneralOp>(op);
+    if (!dot || work.columns >= baseLanes || work.rows <= work.columns ||
+        work.terms < leastTerms)
+      return false;
+    int64_t last = cast<RankedTensorType>(dot.getLhs().getType()).getRank() - 1;
+    return !llvm::is_contained(dot.getLhsContracting(), last);
   }
 
   /// A GEMM in a kernel has lanes over pairs of columns if it has few columns
@@ -338,7 +376,8 @@ private:
     SmallVector<Right> rights;
     op->walk([&](Operation *inner) {
       OpWork ofCopy = getArithmetic(inner);
-      work += ofCopy.flops / 2;
+      work +=
+          ofCopy.isGemm ? ofCopy.flops / 2 : (1 + workOfElement) * ofCopy.flops;
       if (!ofCopy.isGemm || ofCopy.flops == 0) {
         compute +=
             getComputeSeconds(machine, ofCopy) / machine.numSharing * copies;
@@ -363,12 +402,12 @@ private:
                           isKept ? own : std::max(own, reads)});
     });
     const double idle = getIdleFactor(op, results, work * copies / results);
-    double exchanged = 0;
     op->walk([&](Operation *inner) {
-      exchanged +=
-          getExchangedBytes(inner, copies, computer.workers / idle / results);
+      holdFactors(inner, computer.workers / idle, results);
     });
-    double seconds = 0, nearest = 0, local = 0, all = 0, beyond = 0;
+    if (auto kernel = dyn_cast<KernelOp>(op))
+      chooseOrder(kernel, copies);
+    double seconds = 0, nearest = 0, local = 0, beyond = 0, taken = 0;
     // By place of an operand.
     llvm::SmallDenseMap<int64_t, double> distances;
     llvm::SmallDenseSet<int64_t> written;
@@ -387,7 +426,6 @@ private:
           bytes * (copies * getSeconds(distance) +
                    (times - copies) * getSeconds(std::min(distance, bytes)));
       nearest += bytes * times * getSeconds(1);
-      all += bytes * times;
       local += bytes;
     };
     // Every GEMM reads its factors, however many others have read the same.
@@ -401,8 +439,6 @@ private:
       distances.try_emplace(place, distance);
       add(operand, own, times, distance, written.contains(place));
     }
-    if (flops > 0)
-      beyond = computer.getExchangeSeconds(exchanged, seconds / all);
     for (const Right &right : rights) {
       const double distance = distances.lookup(right.place);
       beyond +=
@@ -417,12 +453,15 @@ private:
       auto replaced = distances.find(memory.getPlace(result));
       if (replaced != distances.end())
         distance = std::max(distance, replaced->second);
+      taken += takeBack(result, getBytes(result) * results, distance);
       add(result, results, results, distance, replaced != distances.end());
     }
     // The arithmetic of a GEMM hides its accesses to the nearest cache.
-    if (flops > 0)
+    if (flops > 0) {
       seconds = std::max(0.0, seconds - nearest);
-    seconds += beyond;
+      taken = std::max(0.0, taken - compute);
+    }
+    seconds += beyond + taken;
     // A rate that has been measured is that of a GEMM with its accesses.
     if (isMeasured)
       seconds = std::max(0.0, seconds - compute);
@@ -430,21 +469,92 @@ private:
             flops, local);
   }
 
-  /// The bytes that workers read from each other's caches for a GEMM that adds
-  /// up rows: if `sharing` of them share a copy of the result, each has
-  /// computed its part of the rows alone, and reads its columns of all rows of
-  /// the left factor, and all of the right one.
-  double getExchangedBytes(Operation *op, double copies, double sharing) const {
-    bool addsRows = false;
-    if (auto gemm = dyn_cast<GemmOp>(op))
-      addsRows = gemm.getTransposeLhs();
-    if (auto dot = dyn_cast<DotGeneralOp>(op))
-      addsRows = llvm::is_contained(dot.getLhsContracting(), 0);
-    if (!addsRows || sharing <= 1)
-      return 0;
-    return copies * (1 - 1 / sharing) *
-           (getBytes(op->getOperand(0)) +
-            getBytes(op->getOperand(1)) * sharing);
+  /// Whether workers have computed some rows of all copies of `value` each,
+  /// rather than some copies.
+  bool isDividedByRows(Value value) {
+    const double copies = getCopies(getVaries(value));
+    const double together =
+        std::max(1.0, togetherOf.lookup(memory.getPlace(value)));
+    return std::fmod(copies / together, computer.workers) != 0;
+  }
+
+  /// Whether a worker reads of `operand` the rows alone that it computes.
+  static bool isReadByRows(KernelOp kernel, unsigned number) {
+    auto getRows = [](Value value) {
+      auto shape = cast<RankedTensorType>(value.getType()).getShape();
+      return shape.empty() ? 1 : shape.front();
+    };
+    Value argument = kernel.getBody().getArgument(number);
+    return getRows(argument) == getRows(kernel.getResult(0)) &&
+           llvm::none_of(kernel.getBody().getOps<DotGeneralOp>(),
+                         [&](DotGeneralOp dot) {
+                           return getFactorInMemory(dot.getRhs()) == argument ||
+                                  (addsRows(dot) &&
+                                   getFactorInMemory(dot.getLhs()) == argument);
+                         });
+  }
+
+  /// Takes down how many neighbouring copies of the results of `kernel`, which
+  /// are computed by calls for `copies` devices, are divided by rows
+  /// (runtime/src/exec/CallOrders).
+  void chooseOrder(KernelOp kernel, double copies) {
+    const GroupKernel group = getGroupKernel(kernel, deviceCopies);
+    const double calls = copies / static_cast<double>(group.devices);
+    double together = 1;
+    for (auto [number, operand] : llvm::enumerate(kernel.getOperands())) {
+      if (!isReadByRows(kernel, number))
+        continue;
+      const double own = getCopies(getVaries(operand));
+      if (own < calls && std::fmod(own, computer.workers) != 0)
+        together = std::max(together, calls / own);
+      const double written = togetherOf.lookup(memory.getPlace(operand));
+      if (written > 0 && std::fmod(calls, written) == 0)
+        together = std::max(together, written);
+    }
+    if (!group.addsUp())
+      together *= static_cast<double>(group.devices);
+    for (Value result : kernel.getResults())
+      togetherOf[memory.getPlace(result)] = together;
+  }
+
+  static bool addsRows(DotGeneralOp dot) {
+    return llvm::is_contained(dot.getLhsContracting(), 0);
+  }
+
+  /// Which lines of the factors of `op` workers hold who do not write them
+  /// next, if `workers` of them share `results` copies of the result. All that
+  /// use it read the right factor. A GEMM that adds up rows reads those of
+  /// other workers: who has a copy of the result all, who shares one its
+  /// columns.
+  void holdFactors(Operation *op, double workers, double results) {
+    auto gemm = dyn_cast<GemmOp>(op);
+    auto dot = dyn_cast<DotGeneralOp>(op);
+    if (!gemm && !dot)
+      return;
+    auto getOperand = [&](unsigned number) {
+      Value factor = getFactorInMemory(op->getOperand(number));
+      auto argument = dyn_cast<BlockArgument>(factor);
+      Operation *kernel = op->getParentOp();
+      return argument && isa<KernelOp>(kernel)
+                 ? kernel->getOperand(argument.getArgNumber())
+                 : factor;
+    };
+    Value left = getOperand(0), right = getOperand(1);
+    // Blocks of rows, of which a worker has some.
+    const bool isBatch = dot && !dot.getLhsBatching().empty();
+    if (isBatch && workers > results)
+      return;
+    const bool adds =
+        isBatch || (gemm ? gemm.getTransposeLhs() : addsRows(dot));
+    const double ofOthers = 1 - 1 / computer.workers;
+    if (workers > getCopies(getVaries(right)))
+      hold(right, 1);
+    else if (adds && isDividedByRows(right))
+      hold(right, ofOthers);
+    if (adds && workers > results)
+      hold(left, 1 - results / workers);
+    else if (adds && isDividedByRows(left))
+      hold(left, ofOthers);
   }
 
   /// The bytes of a factor if a tile of a GEMM, whose columns are two vectors,
@@ -484,16 +594,6 @@ private:
              (last == static_cast<int64_t>(all.getConcatDim()) ? members : 1);
     }
     return copies * (isa<AllReduceOp>(op) ? members : 1);
-  }
-
-  /// The seconds in which a collective reads `bytes` of `value`. If there are
-  /// several copies, each worker reads those that others have written as well.
-  double move(Value value, double bytes, double copies) {
-    double seconds = access(value, bytes);
-    if (bytes == 0 || copies <= 1)
-      return seconds;
-    return seconds + computer.getExchangeSeconds(
-                         bytes * (1 - 1 / computer.workers), seconds / bytes);
   }
 
   /// What others read of a collective's result.
@@ -614,8 +714,11 @@ private:
       } else {
         seconds += seconds == 0 ? computer.commandSeconds : 0;
         moved += read + written;
-        seconds += move(operand, read, std::max(copies, getCopies(in))) +
-                   access(result, written) +
+        seconds += access(operand, read);
+        // Workers have some elements of all copies.
+        if (!isDividedByRows(operand))
+          hold(operand, 1 - 1 / computer.workers);
+        seconds += write(result, copies) +
                    computer.pieceSeconds *
                        getPieces(op, number, copies, getCopies(over));
       }
@@ -656,6 +759,12 @@ private:
   /// Values that GEMMs have added up over devices, with one of them, or
   /// kernels, with null.
   llvm::DenseMap<Value, GemmOp> sums;
+  /// By place how many neighbouring copies workers compute together, some rows
+  /// of each.
+  llvm::DenseMap<int64_t, double> togetherOf;
+  /// By place the part of the bytes whose lines other workers hold than the one
+  /// who writes them next.
+  llvm::DenseMap<int64_t, double> heldByOthers;
   bool isPipeline = false;
   llvm::DenseMap<Operation *, size_t> spanOf;
   Operation *enclosing = nullptr;

@@ -24,7 +24,7 @@ using namespace shardc::rt;
 static constexpr int passesOfComputer = 5;
 /// The time spent on most figures in a pass.
 static constexpr double secondsOfFigure = 0.12;
-/// Workers meet at most so many times as late in the same state.
+/// What workers exchange takes at most so many times as long in the same state.
 static constexpr double sameState = 1.4;
 static constexpr int64_t numVirtual = 8;
 
@@ -98,9 +98,9 @@ struct Pass {
   /// read in turn.
   std::map<size_t, double> fewRows;
   TileSeconds tiles{};
-  ExchangeSeconds exchange{};
   /// By reuse distance.
   std::map<size_t, double> memory, replacing;
+  std::map<size_t, ExchangeSeconds> exchange;
   /// Seconds: workers meet to do next to nothing; the same sums in 8 runs of
   /// 512 elements, and in 512 of 8.
   double meeting = 0, longRuns = 0, shortRuns = 0;
@@ -109,6 +109,7 @@ struct Pass {
   /// By kind.
   std::map<CollectiveKind, TimesByBytes> collectives;
 
+  double exchangeSeconds() const { return exchange.begin()->second.others; }
   void update(const Pass &other);
 };
 
@@ -122,8 +123,10 @@ void Pass::update(const Pass &other) {
   lower(tiles.few, other.tiles.few);
   lower(tiles.many, other.tiles.many);
   lower(tiles.partial, other.tiles.partial);
-  lower(exchange.own, other.exchange.own);
-  lower(exchange.others, other.exchange.others);
+  for (const auto &[bytes, than] : other.exchange) {
+    lower(exchange[bytes].own, than.own);
+    lower(exchange[bytes].others, than.others);
+  }
   auto raise = [](auto &rates, const auto &than) {
     for (const auto &[bytes, rate] : than)
       rates[bytes] = std::max(rates[bytes], rate);
@@ -187,7 +190,9 @@ static absl::StatusOr<Pass> measurePass(WorkerPool &pool) {
         measureFactors(pool, secondsOfFigure, fewRows, fewRowsColumns(pool),
                        fewRowsTerms, factors);
   pass.tiles = measureTiles(pool, secondsOfFigure);
-  pass.exchange = measureExchange(pool, secondsOfFigure);
+  // From what the cache of a core holds to what it does not.
+  for (size_t bytes = 128 << 10; bytes <= size_t(8) << 20; bytes *= 4)
+    pass.exchange[bytes] = measureExchange(pool, secondsOfFigure / 2, bytes);
   // From the caches of the cores to what none holds.
   for (size_t bytes = 256 << 10; bytes <= size_t(64) << 20; bytes *= 4) {
     pass.memory[bytes] = measureMemoryOf(pool, secondsOfFigure / 2, bytes);
@@ -204,11 +209,12 @@ absl::StatusOr<Json> shardc::run::measureComputer(WorkerPool &pool) {
       return pass.status();
     passes.push_back(*std::move(pass));
   }
-  std::sort(passes.begin(), passes.end(),
-            [](const Pass &a, const Pass &b) { return a.meeting < b.meeting; });
+  std::sort(passes.begin(), passes.end(), [](const Pass &a, const Pass &b) {
+    return a.exchangeSeconds() < b.exchangeSeconds();
+  });
   Pass best = passes.front();
   for (const Pass &pass : passes)
-    if (pass.meeting <= sameState * passes.front().meeting)
+    if (pass.exchangeSeconds() <= sameState * passes.front().exchangeSeconds())
       best.update(pass);
 
   Json json;
@@ -232,8 +238,11 @@ absl::StatusOr<Json> shardc::run::measureComputer(WorkerPool &pool) {
   // Each result of a run is the sum of eight.
   computer["piece_seconds"] =
       rounded(std::max(0.0, best.shortRuns - best.longRuns) / (8 * (512 - 8)));
-  if (double rate = best.exchange.bytesPerSecond(pool.size()); rate > 0)
-    computer["exchange_bytes_per_second"] = rounded(rate);
+  // Next to nothing where no worker has what it wrote in its cache any more.
+  if (pool.size() > 1)
+    for (const auto &[bytes, time] : best.exchange)
+      computer["exchange_bytes_per_second"][std::to_string(bytes)] =
+          rounded(double(bytes) / std::max(time.others - time.own, 1e-9));
   // What a GEMM of few rows takes beyond its arithmetic, for each byte of its
   // right factor; next to nothing if it has the rate of a large one.
   const double flops = 2.0 * double(fewRows) * double(fewRowsTerms) *

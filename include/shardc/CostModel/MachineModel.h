@@ -142,9 +142,6 @@ struct ComputerRates {
   /// A collective takes so long for each run of adjacent elements that it moves
   /// or adds up, however short.
   double pieceSeconds = 0;
-  /// What another worker has written, and has in its cache, is read so much
-  /// later than one's own; 0: no later.
-  double exchangeSecondsPerByte = 0;
   /// By ascending bytes; at least one.
   std::vector<MemoryRate> memory;
   /// The same of what is read and replaced, both counted; empty: as `memory`.
@@ -152,6 +149,9 @@ struct ComputerRates {
   /// A GEMM takes so much longer for its right factor: its arithmetic does not
   /// hide all of the first access. Empty: it does.
   std::vector<MemoryRate> factors;
+  /// What other workers have read since then is written so much later. Empty:
+  /// no later.
+  std::vector<MemoryRate> exchange;
   /// By CollectiveKind: bytes that all devices read and write together,
   /// ascending, and the seconds of a collective whose workers have its operands
   /// in their caches. Empty: not measured.
@@ -172,10 +172,13 @@ struct ComputerRates {
     return shardc::getSecondsPerByte(replacing.empty() ? memory : replacing,
                                      distance);
   }
-  /// What `exchanged` bytes, read from the caches of other workers, take beyond
-  /// an access that takes `secondsPerByte`: further away than these caches
-  /// nothing, for there it does not matter who has written.
-  double getExchangeSeconds(double exchanged, double secondsPerByte) const;
+  /// What writing `bytes` that other workers have read takes beyond an access
+  /// after `distance` bytes.
+  double getExchangeSeconds(double bytes, double distance) const {
+    return exchange.empty()
+               ? 0
+               : bytes * shardc::getSecondsPerByte(exchange, distance);
+  }
   /// What `bytes` of right factors take beyond an access after `distance`
   /// bytes.
   double getFactorSeconds(double bytes, double distance) const;

@@ -239,39 +239,35 @@ double shardc::rt::measureCache(WorkerPool &pool, double seconds) {
                        addOne);
 }
 
-/// Bytes that a worker writes for another one.
-static constexpr size_t exchangedBytes = size_t(64) << 10;
-
-double ExchangeSeconds::bytesPerSecond(int workers) const {
-  double bytes = double(exchangedBytes) * workers;
-  return others > own ? bytes / (others - own) : 0;
+SHARDC_VECTOR_CLONES
+static void addAll(float *__restrict sums, size_t numSums, const float *values,
+                   size_t count) {
+  for (size_t at = 0; at < count; at += numSums)
+    for (size_t i = 0; i < numSums; ++i)
+      sums[i] += values[at + i];
 }
 
-ExchangeSeconds shardc::rt::measureExchange(WorkerPool &pool, double seconds) {
-  constexpr size_t count = exchangedBytes / sizeof(float);
-  constexpr size_t line = 64 / sizeof(float), rowLines = 8;
+ExchangeSeconds shardc::rt::measureExchange(WorkerPool &pool, double seconds,
+                                            size_t bytes) {
+  constexpr size_t numSums = 1024;
+  const size_t count = std::max<size_t>(
+      bytes / pool.size() / sizeof(float) / numSums * numSums, numSums);
   // All workers at the same distances.
-  MeasuredMemory memory(pool.size() * 3 * exchangedBytes);
-  std::vector<float *> written, read;
+  MeasuredMemory memory(pool.size() * ((count + numSums) * sizeof(float) +
+                                       2 * MeasuredMemory::apart));
+  std::vector<float *> written, sums;
   for (int worker = 0; worker < pool.size(); ++worker) {
     written.push_back(memory.takeFloats(count));
     memory.take(MeasuredMemory::apart);
-    read.push_back(memory.takeFloats(count));
+    sums.push_back(memory.takeFloats(numSums));
     memory.take(MeasuredMemory::apart);
   }
   auto measure = [&](int from) {
     return measureJob(pool, seconds / 2, 20, [&](int worker) {
-      for (size_t i = 0; i < count; ++i)
-        written[worker][i] += 1;
+      incrementAll(written[worker], count);
       pool.barrier();
-      const float *other = written[(worker + from) % written.size()];
-      // Line by line down the columns, as GEMMs read rows that they add up.
-      for (size_t column = 0; column < rowLines; ++column) {
-        float *sums = read[worker] + column * line;
-        for (size_t at = column * line; at < count; at += rowLines * line)
-          for (size_t i = 0; i < line; ++i)
-            sums[i] += other[at + i];
-      }
+      addAll(sums[worker], numSums, written[(worker + from) % pool.size()],
+             count);
     });
   };
   double own = measure(0);

@@ -103,15 +103,12 @@ double measureReplacing(WorkerPool &pool, double seconds, size_t bytes);
 /// The same by copies of 64 KiB on each worker, which stay in its cache.
 double measureCache(WorkerPool &pool, double seconds);
 
-/// Seconds in which all workers write 64 KiB each and read as much: what they
-/// have written themselves, and what the next one has.
+/// Seconds in which all workers together write `bytes` and read as much: what
+/// they have written themselves, and what the next one has.
 struct ExchangeSeconds {
   double own, others;
-  /// Bytes per second, on all workers together, by which the second takes
-  /// longer; 0 if it does not.
-  double bytesPerSecond(int workers) const;
 };
-ExchangeSeconds measureExchange(WorkerPool &pool, double seconds);
+ExchangeSeconds measureExchange(WorkerPool &pool, double seconds, size_t bytes);
 
 } // namespace shardc::rt
 

@@ -341,7 +341,7 @@ TEST(MachineFile, ReadsRatesOfAComputer) {
   EXPECT_EQ(rates.partialVectorTerms, 30);
   EXPECT_EQ(rates.commandSeconds, 1e-7);
   EXPECT_EQ(rates.pieceSeconds, 6e-9);
-  EXPECT_EQ(rates.exchangeSecondsPerByte, 1 / 4e10);
+  EXPECT_EQ(rates.getExchangeSeconds(100, 1e12), 100 / 4e10);
   ASSERT_EQ(rates.factors.size(), 2u);
   EXPECT_EQ(rates.factors[0].bytes, 4194304);
   EXPECT_EQ(rates.factors[0].bytesPerSecond, 6e10);
@@ -692,13 +692,12 @@ TEST(ComputerRates, MemoryIsSlowerTheMoreIsAccessedInBetween) {
 }
 
 TEST(ComputerRates, OnlyCachesOfWorkersAreExchanged) {
-  ComputerRates rates = *parse(computer).computer;
-  EXPECT_DOUBLE_EQ(rates.getExchangeSeconds(100, 1 / 2e11), 100 / 4e10);
-  // From a cache that all share, some of that time has been counted.
-  EXPECT_DOUBLE_EQ(rates.getExchangeSeconds(100, 1 / 1e11),
-                   100 * (1 / 4e10 - 1 / 2e11));
-  EXPECT_EQ(rates.getExchangeSeconds(100, 1 / 1e10), 0);
-  // So it is with right factors, by their distance.
+  ComputerRates rates =
+      *parse(computerWith("4e10", "{\"131072\": 4e10, \"8388608\": 1e15}"))
+           .computer;
+  EXPECT_DOUBLE_EQ(rates.getExchangeSeconds(100, 1), 100 / 4e10);
+  EXPECT_DOUBLE_EQ(rates.getExchangeSeconds(100, 8388608), 100 / 1e15);
+  // Right factors have their times by distance, too.
   EXPECT_DOUBLE_EQ(rates.getFactorSeconds(100, 1), 100 / 6e10);
   EXPECT_DOUBLE_EQ(rates.getFactorSeconds(100, 1048576),
                    100 * (1 / 6e10 + 1 / 2e11 - 1 / 1e11));
@@ -708,8 +707,8 @@ TEST(ComputerRates, OnlyCachesOfWorkersAreExchanged) {
   EXPECT_EQ(rates.getFactorSeconds(100, 1e12), 0);
   rates.factors = {};
   EXPECT_EQ(rates.getFactorSeconds(100, 1), 0);
-  rates.exchangeSecondsPerByte = 0;
-  EXPECT_EQ(rates.getExchangeSeconds(100, 1 / 2e11), 0);
+  rates.exchange = {};
+  EXPECT_EQ(rates.getExchangeSeconds(100, 1), 0);
 }
 
 TEST(MachineFile, ComputersNeedNoneOfTheirSmallerRates) {
@@ -722,7 +721,7 @@ TEST(MachineFile, ComputersNeedNoneOfTheirSmallerRates) {
   text.erase(replacing, text.find("\n}}") - replacing);
   Machine machine = parse(text);
   EXPECT_EQ(machine.computer->pieceSeconds, 0);
-  EXPECT_EQ(machine.computer->exchangeSecondsPerByte, 0);
+  EXPECT_TRUE(machine.computer->exchange.empty());
   EXPECT_TRUE(machine.computer->factors.empty());
   EXPECT_TRUE(machine.computer->replacing.empty());
   EXPECT_EQ(machine.computer->getReplacingSecondsPerByte(262144), 1 / 2e11);

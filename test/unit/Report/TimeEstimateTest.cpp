@@ -946,44 +946,68 @@ TEST_F(SharedTimeTest, CollectivesTakeTimeForEachPiece) {
                    4 * 2 * 4);
 }
 
-TEST_F(SharedTimeTest, WorkersReadWhatOthersHaveWritten) {
+TEST_F(SharedTimeTest, WhatOthersHaveReadTakesLongerToWrite) {
   machine.computer->memory = {{1, 10}};
-  machine.computer->exchangeSecondsPerByte = 1;
-  // Two workers read half of the bytes from each other.
-  EXPECT_DOUBLE_EQ(estimate(R"(
-func.func @f(%x: tensor<4x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"data"}, {}]>})
+  auto getExchange = [&](const std::string &program) {
+    machine.computer->exchange = {{1, 1}};
+    const double with = estimate(program).getSeconds();
+    machine.computer->exchange = {};
+    return with - estimate(program).getSeconds();
+  };
+  // All workers read the right factor of a GEMM, and of the left one of a GEMM
+  // that adds up rows half of what others write: those who share a result some
+  // columns. A worker that has a copy of its own has written the left one, too.
+  const std::string gemm = R"(
+func.func @f(%p: tensor<64x64xf32> SHARDING, %q: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %x = shardc.kernel(%p) {shardc.offsets = array<i64: 0>} : (tensor<64x64xf32>) -> tensor<64x64xf32> {
+  ^bb0(%a: tensor<64x64xf32>):
+    %1 = shardc.exp %a : tensor<64x64xf32>
+    shardc.yield %1 : tensor<64x64xf32>
+  }
+  %y = shardc.kernel(%q) {shardc.offsets = array<i64: 16384>} : (tensor<64x64xf32>) -> tensor<64x64xf32> {
+  ^bb0(%a: tensor<64x64xf32>):
+    %1 = shardc.exp %a : tensor<64x64xf32>
+    shardc.yield %1 : tensor<64x64xf32>
+  }
+  %0 = shardc.kernel(%x, %y) : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> {
+  ^bb0(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>):
+    %1 = shardc.dot_general %a, %b contracting = [0] x [0]
+        : tensor<64x64xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
+    shardc.yield %1 : tensor<64x64xf32>
+  }
+  return %0 : tensor<64x64xf32>
+})";
+  auto withSharding = [&](const std::string &sharding) {
+    std::string text = gemm;
+    return text.replace(text.find("SHARDING"), 8, sharding);
+  };
+  EXPECT_DOUBLE_EQ(getExchange(withSharding("")), 16384 / 2 + 16384);
+  EXPECT_DOUBLE_EQ(
+      getExchange(withSharding(
+          "{shardc.sharding = #shardc.sharding<@mesh, [{}, {\"data\"}]>}")),
+      16384);
+  // Workers have some elements of all copies of a sum. They have computed some
+  // copies, or some rows of all, if all copies come from one.
+  const std::string sum = R"(
+func.func @f(%p: tensor<4x8xf32>, %q: tensor<4x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"data"}, {}]>})
     -> tensor<1x8xf32> {
+  %x = shardc.kernel(%p, %q) {shardc.offsets = array<i64: 0>} : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32> {
+  ^bb0(%a: tensor<4x8xf32>, %b: tensor<4x8xf32>):
+    %1 = shardc.add %a, %b : tensor<4x8xf32>
+    shardc.yield %1 : tensor<4x8xf32>
+  }
   %0 = shardc.reduce_scatter sum %x over @mesh["data"] dims = [0] : (tensor<4x8xf32>) -> tensor<1x8xf32>
   return %0 : tensor<1x8xf32>
-})")
-                       .communicationSeconds,
-                   0.25 + (4 * 128 + 4 * 32) / 10.0 + 4 * 128 / 2);
-  // A GEMM that adds up rows reads half of its left factor on each worker, and
-  // all of the right one: half of them the other has computed. If each worker
-  // has a copy of its own, it has computed it itself. Rows may be as short as
-  // two vectors.
-  machine.computer->vectorLanes = 32;
-  const std::string gemm = R"(
-func.func @f(%x: tensor<64x16xf32> SHARDING, %y: tensor<64x64xf32>) -> tensor<16x64xf32> {
-  %0 = shardc.kernel(%x, %y) : (tensor<64x16xf32>, tensor<64x64xf32>) -> tensor<16x64xf32> {
-  ^bb0(%a: tensor<64x16xf32>, %b: tensor<64x64xf32>):
-    %1 = shardc.dot_general %a, %b contracting = [0] x [0]
-        : tensor<64x16xf32>, tensor<64x64xf32> -> tensor<16x64xf32>
-    shardc.yield %1 : tensor<16x64xf32>
-  }
-  return %0 : tensor<16x64xf32>
 })";
-  auto getSeconds = [&](const std::string &sharding) {
-    std::string text = gemm;
-    text.replace(text.find("SHARDING"), 8, sharding);
-    return estimate(text).memorySeconds;
+  auto sharing = [&](const std::string &sharding) {
+    std::string text = sum;
+    return text.insert(text.find(", %q"), sharding);
   };
-  const std::string split =
-      "{shardc.sharding = #shardc.sharding<@mesh, [{}, {\"data\"}]>}";
-  double once = getSeconds(""), four = getSeconds(split);
-  machine.computer->exchangeSecondsPerByte = 0;
-  EXPECT_DOUBLE_EQ(once - getSeconds(""), (4096 / 2 + 16384));
-  EXPECT_DOUBLE_EQ(four - getSeconds(split), 0);
+  EXPECT_DOUBLE_EQ(
+      getExchange(sharing(
+          " {shardc.sharding = #shardc.sharding<@mesh, [{}, {\"data\"}]>}")),
+      4 * 128 / 2);
+  EXPECT_DOUBLE_EQ(getExchange(sharing("")), 0);
 }
 
 TEST_F(SharedTimeTest, RightFactorsAreNotHidden) {
