@@ -23,6 +23,13 @@ bool isElementwise(Operation *op) {
              MaskOp, ShardingConstraintOp>(op);
 }
 
+int64_t getElementWork(Operation *op) {
+  if (isa<ExpOp, Expm1Op, LogOp, Log1pOp, TanhOp, ErfOp, SinOp, CosOp, SqrtOp,
+          RsqrtOp, DivOp, RandomUniformOp>(op))
+    return 16;
+  return isa<PowerOp, RemainderOp>(op) ? 64 : 1;
+}
+
 bool isFreeToRepeat(Operation *op) {
   if (auto convert = dyn_cast<ConvertOp>(op)) {
     Type from = getElementTypeOrSelf(convert.getOperand());

@@ -376,13 +376,17 @@ private:
     SmallVector<Right> rights;
     op->walk([&](Operation *inner) {
       OpWork ofCopy = getArithmetic(inner);
-      work +=
-          ofCopy.isGemm ? ofCopy.flops / 2 : (1 + workOfElement) * ofCopy.flops;
       if (!ofCopy.isGemm || ofCopy.flops == 0) {
+        const auto ofElement = static_cast<double>(getElementWork(inner));
+        work += (ofElement + workOfElement) * ofCopy.flops;
+        // Of quotients, roots and functions both halves of a multiply-add.
+        if (ofElement > 1)
+          ofCopy.flops *= 2 * ofElement;
         compute +=
             getComputeSeconds(machine, ofCopy) / machine.numSharing * copies;
         return;
       }
+      work += ofCopy.flops / 2;
       Merged merged = merge(inner, ofCopy, copies, copies / getCopies(axes));
       compute += getGemmSeconds(inner, ofCopy, merged);
       flops += ofCopy.flops;

@@ -62,6 +62,10 @@ bool isElementwise(mlir::Operation *op);
 /// iotas, broadcasts and widened bf16.
 bool isFreeToRepeat(mlir::Operation *op);
 
+/// The arithmetic of `op` for each element on a CPU, in multiply-adds; of a
+/// dot_general or a reduction that of a term.
+int64_t getElementWork(mlir::Operation *op);
+
 /// Whether elements that stand side by side in the result of `op` need not do
 /// so in its operand: padding, concatenations, slices with strides, and
 /// reshapes of computed values in another way than by adding or dropping

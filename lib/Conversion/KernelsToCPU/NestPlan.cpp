@@ -26,15 +26,10 @@ static constexpr int64_t mostTermsOfPairs = 1024;
 
 /// The cost of an op for each element, in multiply-adds.
 static int64_t getWork(Operation *op, NestKind kind) {
-  if (isa<ExpOp, Expm1Op, LogOp, Log1pOp, TanhOp, ErfOp, SinOp, CosOp, SqrtOp,
-          RsqrtOp, DivOp, RandomUniformOp>(op))
-    return 16;
-  if (isa<PowerOp, RemainderOp>(op))
-    return 64;
+  int64_t work = getElementWork(op);
   if (kind != NestKind::Map)
-    return 1;
+    return work;
   // Such a GEMM or reduction is computed whole for each element.
-  int64_t work = 1;
   if (auto dot = dyn_cast<DotGeneralOp>(op))
     for (int64_t dim : dot.getLhsContracting())
       work *= getTensorShape(dot.getLhs())[dim];

@@ -112,8 +112,9 @@ TEST_F(RankProgramsTest, OnAComputerRanksTakeTurns) {
   auto ranks = parse(kernel("%0", "%x") + send(1, 0, "%0"),
                      startReceive(0, 0) + receive(0) + kernel("%1", "%m0") +
                          kernel("%2", "%1"));
-  // 8 FLOPs at 10 FLOP/s, and 64 bytes; the message costs nothing.
-  EXPECT_DOUBLE_EQ(estimate(ranks), 3 * (0.8 + 0.25 + 1));
+  // 8 exponentials of 32 FLOPs at 10 FLOP/s, and 64 bytes; the message costs
+  // nothing.
+  EXPECT_DOUBLE_EQ(estimate(ranks), 3 * (32 * 0.8 + 0.25 + 1));
 }
 
 TEST_F(RankProgramsTest, ReceivesWaitAndSendsDoNot) {

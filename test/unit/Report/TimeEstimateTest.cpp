@@ -455,15 +455,15 @@ func.func @f(%x: tensor<4x8xf32>, %w: tensor<8x4xf32>) -> tensor<4x4xf32> {
 }
 
 TEST_F(SharedTimeTest, CopiesAreComputedOnce) {
-  // Two values of 128 bytes, whose reuse distance is 256. One copy is too
-  // little for a second worker.
+  // Exponentials of 32 FLOPs. Two values of 128 bytes, whose reuse distance is
+  // 256. One copy is too little for a second worker.
   TimeEstimate once = estimate(withSharding("[{}, {}]"));
-  EXPECT_DOUBLE_EQ(once.computeSeconds, 2 * 32 / 10.0 + 0.25);
+  EXPECT_DOUBLE_EQ(once.computeSeconds, 2 * 32 * 32 / 10.0 + 0.25);
   EXPECT_DOUBLE_EQ(once.memorySeconds, 2 * 256 / 50.0);
   EXPECT_EQ(once.communicationSeconds, 0);
   // Four copies of both: a distance of 1024.
   TimeEstimate four = estimate(withSharding("[{\"data\"}, {}]"));
-  EXPECT_DOUBLE_EQ(four.computeSeconds, 4 * 32 / 10.0 + 0.25);
+  EXPECT_DOUBLE_EQ(four.computeSeconds, 4 * 32 * 32 / 10.0 + 0.25);
   EXPECT_DOUBLE_EQ(four.memorySeconds, 1024 / 10.0);
   EXPECT_DOUBLE_EQ(four.overlappedSeconds, four.getSeconds());
   ASSERT_EQ(four.spans.size(), 1u);
@@ -552,7 +552,7 @@ func.func @f(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   }
   return %0 : tensor<4x8xf32>
 })");
-  EXPECT_DOUBLE_EQ(time.computeSeconds, 4 * 32 / 10.0 + 0.25);
+  EXPECT_DOUBLE_EQ(time.computeSeconds, 4 * 32 * 32 / 10.0 + 0.25);
 }
 
 TEST_F(SharedTimeTest, GemmsTakeWholeVectors) {
