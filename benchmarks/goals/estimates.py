@@ -117,14 +117,19 @@ class MeasuredMachine:
             machine = json.load(file)
         self.command_seconds = machine["computer"]["command_seconds"]
         self.flops = machine["device"]["flops_per_second"]["f32"]
+        # In the caches of the cores; a computer of one worker has none.
+        exchange = machine["computer"].get("exchange_bytes_per_second")
+        self.exchange = exchange[min(exchange, key=int)] if exchange else 1
 
     def change(self):
         """What has changed since it was measured last, in words, and measures it anew."""
-        seconds, flops = self.command_seconds, self.flops
+        seconds, flops, exchange = self.command_seconds, self.flops, self.exchange
         self.measure()
         changes = []
         if max(seconds, self.command_seconds) > SAME_SECONDS * min(seconds, self.command_seconds):
             changes.append(f"commands took {seconds * 1e6:.2f} µs before and {self.command_seconds * 1e6:.2f} after")
+        if max(exchange, self.exchange) > SAME_SECONDS * min(exchange, self.exchange):
+            changes.append(f"workers exchanged {exchange / 1e9:.1f} GB/s before and {self.exchange / 1e9:.1f} after")
         if max(flops, self.flops) > SAME_FLOPS * min(flops, self.flops):
             changes.append(f"{flops / 1e9:.0f} GFLOP/s before and {self.flops / 1e9:.0f} after")
         return ", ".join(changes)

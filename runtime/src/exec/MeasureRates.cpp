@@ -249,7 +249,7 @@ static void addAll(float *__restrict sums, size_t numSums, const float *values,
 
 ExchangeSeconds shardc::rt::measureExchange(WorkerPool &pool, double seconds,
                                             size_t bytes) {
-  constexpr size_t numSums = 1024;
+  constexpr size_t numSums = 256;
   const size_t count = std::max<size_t>(
       bytes / pool.size() / sizeof(float) / numSums * numSums, numSums);
   // All workers at the same distances.
