@@ -62,6 +62,10 @@ TEST(BarriersTest, TasksAreSharedOutOnceInOrder) {
         TaskRange range(tasks, worker, workers);
         EXPECT_EQ(range.begin, next);
         EXPECT_LE(range.end - range.begin, (tasks + workers - 1) / workers);
+        // The last have more.
+        if (tasks > 1) {
+          EXPECT_EQ(range.begin, tasks * worker / workers);
+        }
         next = range.end;
       }
       EXPECT_EQ(next, tasks);

@@ -2,8 +2,8 @@
 
 // What an iteration touches of each buffer, operands first: bytes of its own
 // where it goes down the rows of the buffer, else any (0). Nests over the same
-// rows have iterations that are a power of two in number and agree in their
-// rows.
+// rows have iterations that are a power of two in number, or one for each tile
+// if that does not divide their tiles, and agree in their rows.
 
 // 128 rows of 40 and 128 bytes, and 256 of 128 and 64 bytes; weights and the
 // bias are read whole.
@@ -84,4 +84,35 @@ func.func @permuted(%x: tensor<4x32x128xf32>, %y: tensor<32x4x128xf32>) -> (tens
     shardc.yield %2 : tensor<32x4x128xf32>
   }
   return %0, %1 : tensor<4x32x128xf32>, tensor<32x4x128xf32>
+}
+
+// -----
+
+// 63 rows are eleven tiles of six rows, the last of three: two workers have 30 and
+// 33 rows. A nest of each row is divided where a GEMM is. 30 rows are six tiles of
+// five, not five of six.
+// CHECK-LABEL: func.func @unevenRows
+// CHECK: bytes = array<i64: 1536, 0, 1536>, extent = 11 : i64
+// CHECK: bytes = array<i64: 1536, 1536>, extent = 11 : i64
+// CHECK: bytes = array<i64: 3840, 0, 3840>, extent = 2 : i64
+shardc.mesh @mesh <["data" = 1]>
+func.func @unevenRows(%x: tensor<63x64xf32>, %w: tensor<64x64xf32>, %y: tensor<30x64xf32>) -> (tensor<63x64xf32>, tensor<30x64xf32>) {
+  %0 = shardc.kernel(%x, %w) : (tensor<63x64xf32>, tensor<64x64xf32>) -> tensor<63x64xf32> {
+  ^bb0(%a0: tensor<63x64xf32>, %a1: tensor<64x64xf32>):
+    %3 = shardc.dot_general %a0, %a1 contracting = [1] x [0] : tensor<63x64xf32>, tensor<64x64xf32> -> tensor<63x64xf32>
+    shardc.yield %3 : tensor<63x64xf32>
+  }
+  %1 = shardc.kernel(%0) : (tensor<63x64xf32>) -> tensor<63x64xf32> {
+  ^bb0(%a0: tensor<63x64xf32>):
+    %3 = shardc.reduce max %a0 dims = [1] : tensor<63x64xf32> -> tensor<63xf32>
+    %4 = shardc.broadcast %3 dims = [0] : tensor<63xf32> -> tensor<63x64xf32>
+    %5 = shardc.sub %a0, %4 : tensor<63x64xf32>
+    shardc.yield %5 : tensor<63x64xf32>
+  }
+  %2 = shardc.kernel(%y, %w) : (tensor<30x64xf32>, tensor<64x64xf32>) -> tensor<30x64xf32> {
+  ^bb0(%a0: tensor<30x64xf32>, %a1: tensor<64x64xf32>):
+    %3 = shardc.dot_general %a0, %a1 contracting = [1] x [0] : tensor<30x64xf32>, tensor<64x64xf32> -> tensor<30x64xf32>
+    shardc.yield %3 : tensor<30x64xf32>
+  }
+  return %1, %2 : tensor<63x64xf32>, tensor<30x64xf32>
 }

@@ -4,7 +4,10 @@
 
 #include "shardc/Dialect/Shardc/IR/TensorValues.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
+using llvm::divideCeil;
 
 namespace shardc {
 
@@ -48,29 +51,57 @@ static int64_t getWorkPerElement(const KernelNest &nest) {
   return work;
 }
 
-/// Divides the units into iterations of about the same work. Each element takes
-/// so many multiply-adds of a GEMM. Their number is a power of two, so that
-/// nests over the same rows are mostly divided at the same ones: then their
-/// iterations need not wait for one another.
-static void divide(NestPlan &plan, int64_t elementsPerUnit,
-                   int64_t contracted = 0) {
+/// How many iterations the nest is worth if each element takes so many
+/// multiply-adds of a GEMM: a power of two, so that nests over the same rows
+/// are mostly divided at the same ones. Then their iterations need not wait for
+/// one another.
+static int64_t getIterations(const NestPlan &plan, int64_t elementsPerUnit,
+                             int64_t contracted = 0) {
   int64_t workPerUnit =
       elementsPerUnit * (contracted + getWorkPerElement(plan.nest));
   double wanted = double(plan.units) * workPerUnit / workPerIteration;
   int64_t iterations = wanted >= worthSharing ? 2 : 1;
   while (2 * iterations <= wanted)
     iterations *= 2;
-  plan.unitsPerIteration = (plan.units + iterations - 1) / iterations;
+  return iterations;
+}
+
+/// Divides the units into about so many iterations, at multiples of `together`
+/// units.
+static void divide(NestPlan &plan, int64_t iterations, int64_t together = 1) {
+  // Of few pieces a worker would have one more than another, or two, if they
+  // were put together.
+  constexpr int64_t fewPieces = 64;
+  const int64_t pieces = divideCeil(plan.units, together);
+  int64_t perIteration = divideCeil(pieces, iterations);
+  if (pieces % iterations != 0 && pieces <= fewPieces && iterations > 1)
+    perIteration = 1;
+  plan.unitsPerIteration = perIteration * together;
 }
 
 /// Rows of a register tile, as many as `most` if they make whole tiles: a third
-/// less is as fast, and nests are divided at the same rows.
+/// less is as fast, and nests are divided at the same rows. Rather a fifth less
+/// than an odd number of tiles, which two workers cannot share evenly.
 static int64_t getTileRows(int64_t rows, int64_t most) {
+  for (int64_t tile = most; 5 * tile >= 4 * most; --tile)
+    if (rows % (2 * tile) == 0)
+      return tile;
   for (int64_t tile = most; 3 * tile >= 2 * most; --tile)
     if (rows % tile == 0)
       return tile;
-  int64_t tiles = (rows + most - 1) / most;
-  return (rows + tiles - 1) / tiles;
+  return divideCeil(rows, divideCeil(rows, most));
+}
+
+/// Divides a nest of rows, each of so many elements, at those where GEMMs over
+/// the same rows are divided, if these are enough.
+static void divideRows(NestPlan &plan, int64_t elementsPerUnit) {
+  const int64_t iterations = getIterations(plan, elementsPerUnit);
+  int64_t ofTile = 1;
+  if (!plan.nest.shape.empty() && plan.units % plan.nest.shape[0] == 0) {
+    const int64_t rows = plan.nest.shape[0];
+    ofTile = plan.units / rows * getTileRows(rows, mostRowsOfTwo);
+  }
+  divide(plan, iterations, ofTile * iterations <= plan.units ? ofTile : 1);
 }
 
 int64_t getGemmChains(const GemmView &gemm, int64_t rows) {
@@ -147,7 +178,7 @@ static bool planGemm(NestPlan &plan, int64_t mostLanes) {
       gemm.lhs.contracted == 1 && gemm.rhs.contracted == 1) {
     plan.isInnerProduct = true;
     plan.units = gemm.batch * gemm.n;
-    divide(plan, /*elementsPerUnit=*/1, gemm.k);
+    divide(plan, getIterations(plan, /*elementsPerUnit=*/1, gemm.k));
     return true;
   }
   bool isWide = getComputeType(dot.getResult()).getIntOrFloatBitWidth() > 32;
@@ -164,13 +195,14 @@ static bool planGemm(NestPlan &plan, int64_t mostLanes) {
     planPairs(plan, rowDims);
   if (gemm.batch > 1) {
     plan.units = gemm.batch;
-    divide(plan, gemm.m * gemm.n, gemm.k);
+    divide(plan, getIterations(plan, gemm.m * gemm.n, gemm.k));
   } else if (plan.isSwapped) {
     plan.units = (gemm.n + columnBlock - 1) / columnBlock;
-    divide(plan, gemm.m * std::min(gemm.n, columnBlock), gemm.k);
+    divide(plan,
+           getIterations(plan, gemm.m * std::min(gemm.n, columnBlock), gemm.k));
   } else {
     plan.units = (gemm.m + plan.unitRows - 1) / plan.unitRows;
-    divide(plan, plan.unitRows * gemm.n, gemm.k);
+    divide(plan, getIterations(plan, plan.unitRows * gemm.n, gemm.k));
   }
   return true;
 }
@@ -208,12 +240,9 @@ NestPlan planNest(KernelNest nest, int64_t mostLanes, int64_t groupDevices) {
     if (plan.isFlat || plan.isScalar) {
       if (elements > baseLanes)
         plan.numLanes = mostLanes;
-      plan.units = elements;
-      divide(plan, 1);
       // Whole blocks of vectors, whatever their number.
-      constexpr int64_t multiple = 64;
-      plan.unitsPerIteration =
-          (plan.unitsPerIteration + multiple - 1) / multiple * multiple;
+      plan.units = elements;
+      divide(plan, getIterations(plan, 1), /*together=*/64);
       return plan;
     }
     int64_t laneDim = getLastLongDim(n.shape);
@@ -221,7 +250,7 @@ NestPlan planNest(KernelNest nest, int64_t mostLanes, int64_t groupDevices) {
     if (inner > baseLanes)
       plan.numLanes = mostLanes;
     plan.units = elements / inner;
-    divide(plan, inner);
+    divideRows(plan, inner);
     return plan;
   }
   // Reductions have an accumulator for each lane: base lanes on every CPU.
@@ -235,11 +264,11 @@ NestPlan planNest(KernelNest nest, int64_t mostLanes, int64_t groupDevices) {
     n.kind = NestKind::Columns;
   if (n.kind == NestKind::Rows) {
     plan.units = kept;
-    divide(plan, reduced);
+    divideRows(plan, reduced);
     return plan;
   }
   plan.units = kept / inner * ((inner + columnBlock - 1) / columnBlock);
-  divide(plan, reduced * std::min(inner, columnBlock));
+  divide(plan, getIterations(plan, reduced * std::min(inner, columnBlock)));
   return plan;
 }
 

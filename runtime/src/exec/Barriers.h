@@ -27,8 +27,9 @@ struct TaskRange {
       end = 1;
       return;
     }
-    begin = (tasks * worker + workers - 1) / workers;
-    end = (tasks * (worker + 1) + workers - 1) / workers;
+    // The last tasks are more, for the last of all is often a small one.
+    begin = tasks * worker / workers;
+    end = tasks * (worker + 1) / workers;
   }
 };
 

@@ -213,6 +213,12 @@ TaskRange PreparedProgram::tasksOf(const Step &step, int64_t all,
   TaskRange range(all, share, workers);
   if (all == 1)
     range.begin = share != step.ownerOfOne;
+  // One worker has the same tile of calls that are taken together.
+  if (step.together > 1 && all >= step.together * workers) {
+    range = TaskRange(all / step.together, share, workers);
+    range.begin *= step.together;
+    range.end *= step.together;
+  }
   return range;
 }
 
