@@ -96,6 +96,15 @@ TEST(InProcessTest, FewBytesHaveFewTasksWithTheSameResults) {
   }
 }
 
+TEST(InProcessTest, LongPiecesAreMoreTasks) {
+  // Two groups of three devices: a piece of 592 bytes for each, or four of 2
+  // KiB.
+  EXPECT_EQ(OneCollective(CollectiveKind::AllReduce, 37).prepared->numTasks(),
+            1);
+  EXPECT_EQ(OneCollective(CollectiveKind::AllReduce, 500).prepared->numTasks(),
+            8);
+}
+
 TEST(InProcessTest, AccessesAreThoseThatAreVisited) {
   for (CollectiveKind kind : kinds)
     for (int64_t inner : {2, 3000}) {

@@ -52,9 +52,15 @@ void InProcessBase::listIfFew() {
     if (listed() > fewPieces)
       break;
   }
-  isListed = listed() <= fewPieces && bytesReadByList() <= fewBytesRead;
+  const uint64_t bytesRead = bytesReadByList();
+  isListed = listed() <= fewPieces && bytesRead <= fewBytesRead;
   if (!isListed)
-    dropList();
+    return dropList();
+  // Of long pieces there are fewer: what one worker reads alone it holds.
+  constexpr int64_t mostOfTask = 32;
+  constexpr uint64_t bytesOfTask = 8 << 10;
+  piecesOfTask = std::clamp<int64_t>(
+      listed() * bytesOfTask / std::max<uint64_t>(bytesRead, 1), 1, mostOfTask);
 }
 
 namespace {

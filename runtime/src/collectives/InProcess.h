@@ -118,14 +118,12 @@ protected:
     return {start, std::min(shard, size - start)};
   }
 
-  /// Pieces of a list that are a task.
-  static constexpr int64_t piecesOfTask = 32;
-
   CollectiveSpec spec;
   std::vector<std::vector<int64_t>> groups;
   int64_t shards;
   std::vector<Task> tasks;
   bool isListed = false;
+  int64_t piecesOfTask = 1; ///< Of the list.
 };
 
 /// InvalidArgument: buffers or sources are missing, or booleans are to be
