@@ -17,8 +17,7 @@ static constexpr int64_t mostDevices = 16;
 static constexpr int64_t mostTerms = 4096;
 
 Operation *getSumOverDevices(Value value) {
-  if (!value.hasOneUse() || !getElementTypeOrSelf(value.getType()).isF32() ||
-      isa<AccumulateOp>(value.getDefiningOp()->getParentOp()))
+  if (!value.hasOneUse() || !getElementTypeOrSelf(value.getType()).isF32())
     return nullptr;
   Operation *user = *value.user_begin();
   if (auto start = dyn_cast<CollectiveStartOp>(user))

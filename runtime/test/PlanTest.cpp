@@ -234,7 +234,6 @@ INSTANTIATE_TEST_SUITE_P(
           launch(p)->parts[0]->extent = 3;
           addPart(p, 3, {0, 1}, {});
         },
-        +[](fb::PlanT &p) { addGroupKernel(p, 1, 2), test::addLoop(p, 0, 2); },
         // The kernel of a group that shares a buffer.
         +[](fb::PlanT &p) { launch(p)->group_shared = 0; },
         +[](fb::PlanT &p) {

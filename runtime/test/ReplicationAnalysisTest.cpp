@@ -507,19 +507,29 @@ TEST(MergeGemmsTest, RowsOfMicrobatchesAreOneGemm) {
 
 /// Adds to the step a launch of "test_triple" on x, and the all-reduce of its
 /// results, over the axes `axes`, as the result "sum". Another kernel adds up
-/// those of `devices` devices.
+/// those of `devices` devices. With `hasLoop` each run has one element.
 std::function<void(fb::PlanT &)> withSummedLaunch(int devices,
-                                                  std::vector<uint16_t> axes) {
+                                                  std::vector<uint16_t> axes,
+                                                  bool hasLoop = false) {
   return [=](fb::PlanT &plan) {
     fb::ProgramT &program = *plan.programs[0];
-    const std::vector<int64_t> shape = program.buffers[X]->shape;
-    const uint32_t out = test::addOwnBuffer(plan, fb::DType::F32, shape),
-                   sum = test::addOwnBuffer(plan, fb::DType::F32, shape);
+    const std::vector<int64_t> all = program.buffers[X]->shape;
+    const uint32_t total = test::addOwnBuffer(plan, fb::DType::F32, all);
+    const uint32_t x = hasLoop ? test::addRowsOfRun(plan, X, 1) : X,
+                   sum = hasLoop ? test::addRowsOfRun(plan, total, 1) : total;
+    const std::vector<int64_t> shape = program.buffers[x]->shape;
+    const uint32_t out = test::addOwnBuffer(plan, fb::DType::F32, shape);
     auto add = [&](auto table) {
       auto command = std::make_unique<fb::CommandT>();
       command->operation.Set(std::move(table));
       program.commands.push_back(std::move(command));
     };
+    if (hasLoop) {
+      fb::LoopT loop;
+      loop.runs = all[0];
+      loop.commands = 3;
+      add(loop);
+    }
     fb::LaunchT launch;
     launch.kernel = plan.kernels.size();
     launch.group_kernel = launch.kernel + 1;
@@ -527,7 +537,7 @@ std::function<void(fb::PlanT &)> withSummedLaunch(int devices,
     plan.kernels.insert(
         plan.kernels.end(),
         {"test_triple", "test_triple_sum_" + std::to_string(devices)});
-    launch.buffers = {X, out};
+    launch.buffers = {x, out};
     launch.extent = shape[0];
     launch.writes = 1;
     auto part = std::make_unique<fb::LaunchPartT>();
@@ -549,19 +559,20 @@ std::function<void(fb::PlanT &)> withSummedLaunch(int devices,
     add(wait);
     auto result = std::make_unique<fb::ResultT>();
     result->name = "sum";
-    result->buffer = sum;
-    result->shape = shape;
+    result->buffer = total;
+    result->shape = all;
     result->sharding = std::make_unique<fb::ShardingT>();
     result->sharding->dims.push_back(std::make_unique<fb::DimShardingT>());
     program.results.push_back(std::move(result));
   };
 }
 
-class SummedLaunchTest : public testing::TestWithParam<std::tuple<int, int>> {};
+class SummedLaunchTest
+    : public testing::TestWithParam<std::tuple<int, int, bool>> {};
 
 TEST_P(SummedLaunchTest, HasTheBitsOfTheReduction) {
-  auto [devices, threads] = GetParam();
-  auto plan = parse(makePlan(devices, withSummedLaunch(devices, {0})));
+  auto [devices, threads, hasLoop] = GetParam();
+  auto plan = parse(makePlan(devices, withSummedLaunch(devices, {0}, hasLoop)));
   HostArray x(DType::F32, {12});
   for (int i = 0; i < 12; ++i)
     x.values<float>()[i] = std::sin(float(i)) * float(1 << i);
@@ -586,7 +597,8 @@ TEST_P(SummedLaunchTest, HasTheBitsOfTheReduction) {
 
 INSTANTIATE_TEST_SUITE_P(Meshes, SummedLaunchTest,
                          testing::Combine(testing::Values(2, 3, 4, 6),
-                                          testing::Values(1, 2, 3)));
+                                          testing::Values(1, 2, 3),
+                                          testing::Bool()));
 
 TEST(SummedLaunchTest, NeedsAllDevicesOfItsGroups) {
   // The number of commands of which a process adds up results.
@@ -605,13 +617,14 @@ TEST(SummedLaunchTest, NeedsAllDevicesOfItsGroups) {
   EXPECT_EQ(count(*plan, 1), 1);
   EXPECT_EQ(count(*plan, 1, /*share=*/false), 0);
   EXPECT_EQ(count(*plan, 2), 0);
+  EXPECT_EQ(count(*parse(makePlan(4, withSummedLaunch(4, {0}, true))), 1), 1);
   // It adds up fewer than the reduction.
   EXPECT_EQ(count(*parse(makePlan(4, withSummedLaunch(2, {0}))), 1), 0);
   // Something else reads the results.
   auto read = [](fb::PlanT &edited) {
     withSummedLaunch(4, {0})(edited);
     auto &results = edited.programs[0]->results;
-    results.back()->buffer -= 1;
+    results.back()->buffer += 1;
   };
   EXPECT_EQ(count(*parse(makePlan(4, read)), 1), 0);
 }

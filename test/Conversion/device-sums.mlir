@@ -88,3 +88,32 @@ func.func @none(%x: tensor<64x8xf32>, %w: tensor<8x8xf32>, %y: tensor<64x8xf32>)
   %9 = shardc.all_reduce sum %8 over @mesh["model"] : (tensor<8x8xf32>) -> tensor<8x8xf32>
   return %1, %2, %3, %5, %7, %9 : tensor<64x8xf32>, tensor<64x8xf32>, tensor<64x8xf32>, tensor<64x8xf32>, tensor<64x8xbf16>, tensor<8x8xf32>
 }
+
+// -----
+
+// Also in the loop of microbatches.
+
+// CHECK-LABEL: func.func @microbatches
+// CHECK: shardc.accumulate
+// CHECK: shardc.group_devices = 2 : i64, shardc.group_symbol = "shardc_matmul_0_sum"
+// CHECK: llvm.return
+shardc.mesh @mesh <["model" = 2]>
+func.func @microbatches(%x: tensor<128x8xf32>, %w: tensor<8x8xf32>) -> tensor<8xf32> {
+  %0 = shardc.accumulate 2 of(%x) : (tensor<128x8xf32>) -> tensor<8xf32> {
+  ^bb0(%a: tensor<64x8xf32>, %sum: tensor<8xf32>):
+    %1 = shardc.kernel(%a, %w) : (tensor<64x8xf32>, tensor<8x8xf32>) -> tensor<64x8xf32> {
+    ^bb0(%a0: tensor<64x8xf32>, %a1: tensor<8x8xf32>):
+      %4 = shardc.dot_general %a0, %a1 contracting = [1] x [0] : tensor<64x8xf32>, tensor<8x8xf32> -> tensor<64x8xf32>
+      shardc.yield %4 : tensor<64x8xf32>
+    }
+    %2 = shardc.all_reduce sum %1 over @mesh["model"] : (tensor<64x8xf32>) -> tensor<64x8xf32>
+    %3 = shardc.kernel(%2, %sum) : (tensor<64x8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%a0: tensor<64x8xf32>, %a1: tensor<8xf32>):
+      %4 = shardc.reduce sum %a0 dims = [0] : tensor<64x8xf32> -> tensor<8xf32>
+      %5 = shardc.add %a1, %4 : tensor<8xf32>
+      shardc.yield %5 : tensor<8xf32>
+    }
+    shardc.yield %3 : tensor<8xf32>
+  }
+  return %0 : tensor<8xf32>
+}

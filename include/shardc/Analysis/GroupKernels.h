@@ -25,7 +25,7 @@
 namespace shardc {
 
 /// The all-reduce or reduce-scatter that adds up `value`, of f32, over devices,
-/// if nothing else reads it and it is computed outside of loops; else null.
+/// if nothing else reads it; else null.
 mlir::Operation *getSumOverDevices(mlir::Value value);
 
 /// A function for a group of devices.

@@ -165,8 +165,7 @@ static bool hasWholeGroups(const PlanSpec &plan, const std::vector<int> &axes,
 }
 
 /// Whether the terms of a value can add up those of all devices that a process
-/// has of a group over `axes`: GEMMs, or one launch with code for that, which
-/// is in no loop (CommandReader).
+/// has of a group over `axes`: GEMMs, or one launch with code for that.
 static bool canAddUp(const PlanSpec &plan, const ProgramSpec &program,
                      const Reduced &value, const Sharing &sharing) {
   const std::vector<int> &axes = *value.axes;

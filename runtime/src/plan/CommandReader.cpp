@@ -95,10 +95,9 @@ absl::Status CommandReader::readGroupKernel(const fb::Launch &file,
                  reads, " that are read");
     return absl::OkStatus();
   }
-  if (left > 0 || launch.writes != 1 ||
+  if (launch.writes != 1 ||
       program.buffers[launch.buffers.back()].dtype != DType::F32)
-    return bad("a kernel adds up results of a launch that has not one, of f32, "
-               "outside of loops");
+    return bad("a kernel adds up results of a launch that has not one, of f32");
   return absl::OkStatus();
 }
 
