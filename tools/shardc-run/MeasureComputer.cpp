@@ -184,8 +184,8 @@ static absl::StatusOr<Pass> measurePass(WorkerPool &pool) {
   if (!failure.ok())
     return failure;
   pass.device.measure(pool, secondsOfFigure, {DType::BF16});
-  // From what the caches of all hold to what none does.
-  for (int64_t factors : {1, 4, 16})
+  // From what the caches of all hold to what none does, as below.
+  for (int64_t factors : {1, 2, 4, 6, 8, 16})
     pass.fewRows[factors * factorBytes(pool)] =
         measureFactors(pool, secondsOfFigure, fewRows, fewRowsColumns(pool),
                        fewRowsTerms, factors);
@@ -193,8 +193,10 @@ static absl::StatusOr<Pass> measurePass(WorkerPool &pool) {
   // From what the cache of a core holds to what it does not.
   for (size_t bytes = 128 << 10; bytes <= size_t(8) << 20; bytes *= 4)
     pass.exchange[bytes] = measureExchange(pool, secondsOfFigure / 2, bytes);
-  // From the caches of the cores to what none holds.
-  for (size_t bytes = 256 << 10; bytes <= size_t(64) << 20; bytes *= 4) {
+  // From the caches of the cores to what none holds; the rate falls within a
+  // factor of two, somewhere.
+  for (size_t kibibytes : {256, 1024, 4096, 8192, 16384, 24576, 32768, 65536}) {
+    const size_t bytes = kibibytes << 10;
     pass.memory[bytes] = measureMemoryOf(pool, secondsOfFigure / 2, bytes);
     pass.replacing[bytes] = measureReplacing(pool, secondsOfFigure / 2, bytes);
   }
