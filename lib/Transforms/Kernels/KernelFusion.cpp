@@ -77,6 +77,22 @@ static bool isCheap(Operation *op) {
               ReduceOp, DotGeneralOp>(op);
 }
 
+/// Whether `nest` also stores what it adds up in columns so few that on a CPU
+/// one worker would do so for all rows, of which each one could have some. The
+/// workers divide such nests by columns (KernelsToCPU/NestPlan).
+static bool storesInOneBlock(const KernelNest &nest) {
+  constexpr int64_t columnsOfBlock = 32, leastElements = 1 << 10;
+  if (nest.kind != NestKind::Columns || nest.fullResults.empty())
+    return false;
+  int64_t elements = 1, columns = 1;
+  for (auto [dim, size] : llvm::enumerate(nest.shape)) {
+    elements *= size;
+    if (!llvm::is_contained(nest.reduced, static_cast<int64_t>(dim)))
+      columns *= size;
+  }
+  return columns <= columnsOfBlock && elements >= leastElements;
+}
+
 KernelFusion::KernelFusion(Block &block) : block(block) { collect(); }
 
 Operation *KernelFusion::getProducer(Value value) const {
@@ -280,8 +296,11 @@ bool KernelFusion::tryFuse(unsigned producer, unsigned consumer) {
   llvm::append_range(fused.ops, second.ops);
   sortByPosition(fused.ops);
   SmallVector<Value> results = getResults(fused);
-  if (!classifyNest(addRepeated(fused.ops, repeated), results))
+  auto nest = classifyNest(addRepeated(fused.ops, repeated), results);
+  if (!nest)
     return refuse("not one loop nest");
+  if (!fewLaunches && storesInOneBlock(*nest))
+    return refuse("one worker would have all rows");
   // Values that cross parts of the step live long: to compute a little more
   // from values that are stored anyway beats storing more.
   if (getPart(first) != getPart(second) &&
@@ -398,7 +417,8 @@ void KernelFusion::fuseReadyUpdates() {
   });
 }
 
-void KernelFusion::run(bool fewLaunches) {
+void KernelFusion::run(bool wantsFewLaunches) {
+  fewLaunches = wantsFewLaunches;
   for (Operation &op : block) {
     if (repeated.contains(&op))
       continue;

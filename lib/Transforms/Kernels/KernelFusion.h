@@ -24,10 +24,10 @@ public:
   explicit KernelFusion(mlir::Block &block);
 
   /// Merges groups. Independent updates of small tensors share kernels. With
-  /// `fewLaunches`, for targets on which every kernel is a launch, so do
+  /// `wantsFewLaunches`, for targets on which every kernel is a launch, so do
   /// updates of any size that become ready at the same time, and other small
   /// groups that no path connects.
-  void run(bool fewLaunches);
+  void run(bool wantsFewLaunches);
 
   /// A group of ops that becomes a kernel, or one op outside of kernels.
   struct Node {
@@ -54,6 +54,7 @@ public:
 
 private:
   mlir::Block &block;
+  bool fewLaunches = false;
   llvm::SetVector<mlir::Operation *> repeated;
   /// Nodes by the number of their first op. Merged ones are empty.
   std::vector<Node> nodes;
