@@ -32,7 +32,10 @@ std::string libraryPath(const std::string &name);
 /// takes longer than many runs, so it is loaded on demand.
 std::string compilerPath();
 
-/// Compiles a model file. Exit code 9, with an error, if there is no compiler.
+constexpr int exitWithoutCompiler = 9;
+
+/// Compiles a model file. `exitWithoutCompiler`, with an error, if there is no
+/// compiler.
 CompileOutcome compileInput(const CompileRequest &request);
 
 } // namespace shardc::run

@@ -22,7 +22,7 @@ std::string shardc::run::compilerPath() {
 CompileOutcome shardc::run::compileInput(const CompileRequest &request) {
   std::string path = compilerPath();
   if (access(path.c_str(), F_OK) != 0)
-    return {9, "",
+    return {exitWithoutCompiler, "",
             request.path + ": there is no compiler (" + path +
                 "), so shardc-run runs plans (.shardc) alone; write one with "
                 "shardc-compile\n"};
@@ -30,7 +30,7 @@ CompileOutcome shardc::run::compileInput(const CompileRequest &request) {
   void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   void *symbol = library ? dlsym(library, "shardcCompileInput") : nullptr;
   if (!symbol)
-    return {9, "",
+    return {exitWithoutCompiler, "",
             request.path + ": the compiler cannot be loaded: " +
                 std::string(dlerror()) + "\n"};
   CompileOutcome outcome;

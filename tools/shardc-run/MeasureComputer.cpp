@@ -11,12 +11,14 @@
 #include "MeasureComputer.h"
 
 #include "MeasureCollectives.h"
+#include "MeasureCommand.h"
 
 #include "exec/MeasureRates.h"
 
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
+#include <iostream>
 
 using namespace shardc::run;
 using namespace shardc::rt;
@@ -104,6 +106,7 @@ struct Pass {
   /// Seconds: workers meet to do next to nothing; the same sums in 8 runs of
   /// 512 elements, and in 512 of 8.
   double meeting = 0, longRuns = 0, shortRuns = 0;
+  SmallLayers::Times steps;
   /// Seconds of collectives that no cache holds.
   double largeReduce = 0, largeGather = 0;
   /// By kind.
@@ -135,6 +138,8 @@ void Pass::update(const Pass &other) {
   raise(memory, other.memory);
   raise(replacing, other.replacing);
   lower(meeting, other.meeting);
+  lower(steps.onAll, other.steps.onAll);
+  lower(steps.onOne, other.steps.onOne);
   lower(longRuns, other.longRuns);
   lower(shortRuns, other.shortRuns);
   lower(largeReduce, other.largeReduce);
@@ -152,7 +157,7 @@ static size_t factorBytes(WorkerPool &pool) {
   return fewRowsTerms * fewRowsColumns(pool) * sizeof(float);
 }
 
-static absl::StatusOr<Pass> measurePass(WorkerPool &pool) {
+static absl::StatusOr<Pass> measurePass(WorkerPool &pool, SmallLayers *layers) {
   Pass pass;
   absl::Status failure;
   auto measure = [&](CollectiveSpec spec, int rounds,
@@ -164,6 +169,11 @@ static absl::StatusOr<Pass> measurePass(WorkerPool &pool) {
   // An element of each device.
   pass.meeting =
       measure(makeCollective(CollectiveKind::AllReduce, 0, numVirtual, 1), 50);
+  if (layers) {
+    absl::StatusOr<SmallLayers::Times> steps = layers->measure(secondsOfFigure);
+    failure.Update(steps.status());
+    pass.steps = steps.value_or(SmallLayers::Times());
+  }
   pass.longRuns = measure(makeScatter(64, 64, 0), 20);
   pass.shortRuns = measure(makeScatter(64, 64, 1), 20);
   for (auto [kind, name] : collectiveKinds)
@@ -203,10 +213,20 @@ static absl::StatusOr<Pass> measurePass(WorkerPool &pool) {
   return pass;
 }
 
-absl::StatusOr<Json> shardc::run::measureComputer(WorkerPool &pool) {
+absl::StatusOr<Json> shardc::run::measureComputer(Context &context) {
+  WorkerPool &pool = context.workers();
+  absl::StatusOr<SmallLayers> layers = SmallLayers::create(context);
+  if (!layers.ok()) {
+    if (!absl::IsNotFound(layers.status()))
+      return layers.status();
+    std::cerr << layers.status().message()
+              << "remark: so command_seconds is that of workers which do no "
+                 "more than meet\n";
+  }
   std::vector<Pass> passes;
   for (int number = 0; number < passesOfComputer; ++number) {
-    absl::StatusOr<Pass> pass = measurePass(pool);
+    absl::StatusOr<Pass> pass =
+        measurePass(pool, layers.ok() ? &*layers : nullptr);
     if (!pass.ok())
       return pass.status();
     passes.push_back(*std::move(pass));
@@ -236,7 +256,9 @@ absl::StatusOr<Json> shardc::run::measureComputer(WorkerPool &pool) {
   computer["vector_lanes"] = vectors.lanes;
   computer["vector_terms"] = rounded(vectors.terms);
   computer["partial_vector_terms"] = rounded(vectors.partialTerms);
-  computer["command_seconds"] = rounded(best.meeting);
+  computer["command_seconds"] = rounded(
+      layers.ok() ? std::max(best.meeting, layers->ofCommand(best.steps))
+                  : best.meeting);
   // Each result of a run is the sum of eight.
   computer["piece_seconds"] =
       rounded(std::max(0.0, best.shortRuns - best.longRuns) / (8 * (512 - 8)));

@@ -5,13 +5,15 @@
 
 #include "MeasureDevice.h"
 
+#include "shardc-rt/Context.h"
+
 #include "absl/status/statusor.h"
 
 namespace shardc::run {
 
-/// This computer, whose workers are those of `pool`, as a machine of virtual
+/// This computer, whose workers are those of `context`, as a machine of virtual
 /// devices.
-absl::StatusOr<Json> measureComputer(rt::WorkerPool &pool);
+absl::StatusOr<Json> measureComputer(rt::Context &context);
 
 } // namespace shardc::run
 

@@ -38,12 +38,12 @@ int shardc::run::measureMachine(const Arguments &arguments,
     Devices devices(arguments, peers);
     if (int code = devices.find())
       return code;
-    WorkerPool &pool = devices.workers().workers();
     // All have met by now.
     if (peers.ofCpus && isFirst)
       std::cerr << "measuring " << peers.ofCpus->size() << " processes\n";
-    json = peers.ofCpus ? measureProcesses(pool, *peers.ofCpus)
-                        : measureComputer(pool);
+    json = peers.ofCpus
+               ? measureProcesses(devices.workers().workers(), *peers.ofCpus)
+               : measureComputer(devices.workers());
   }
   if (!json.ok())
     return report(json.status());
