@@ -219,8 +219,9 @@ def FuseKernelsPass : Shardc_Pass<"fuse-kernels"> {
   }];
   let options = [Option<"fewLaunches", "few-launches", "bool", "false",
       "For targets on which a kernel is a launch: put all updates that depend on "
-      "the same op, of any size, into one kernel, and small nests of any kind "
-      "that do not depend on each other">];
+      "the same op, of any size, into one kernel, small nests of any kind that do "
+      "not depend on each other, and rows that are stored with their sum over "
+      "few columns">];
 }
 
 //===----------------------------------------------------------------------===//

@@ -125,3 +125,28 @@ module {
     return %0, %1, %2 : tensor<16x8xf32>, tensor<8xf32>, tensor<8xf32>
   }
 }
+
+// -----
+
+// Workers divide a sum over rows by its columns. Where there are few, rows that
+// are stored, too, have a kernel of their own, of which each worker has some; of
+// many columns, of few rows and where kernels are launches there is one kernel.
+
+// BOTH-LABEL: func.func @storedRows
+// JOIN: shardc.kernel(%{{.*}}) {{.*}}-> (tensor<64x32xf32>, tensor<32xf32>, tensor<64x33xf32>, tensor<33xf32>, tensor<16x32xf32>, tensor<32xf32>)
+// ALONE: %[[ROWS:.*]] = shardc.kernel(%{{.*}}) {{.*}}-> tensor<64x32xf32>
+// ALONE: shardc.kernel(%[[ROWS]]) {{.*}}-> tensor<32xf32>
+// ALONE: shardc.kernel(%{{.*}}) {{.*}}-> (tensor<64x33xf32>, tensor<33xf32>)
+// ALONE: shardc.kernel(%{{.*}}) {{.*}}-> (tensor<16x32xf32>, tensor<32xf32>)
+module {
+  func.func @storedRows(%x: tensor<64x32xf32>, %y: tensor<64x33xf32>, %z: tensor<16x32xf32>)
+      -> (tensor<64x32xf32>, tensor<32xf32>, tensor<64x33xf32>, tensor<33xf32>, tensor<16x32xf32>, tensor<32xf32>) {
+    %0 = shardc.mul %x, %x {shardc.part = #shardc.part<backward>} : tensor<64x32xf32>
+    %1 = shardc.reduce sum %0 dims = [0] {shardc.part = #shardc.part<backward>} : tensor<64x32xf32> -> tensor<32xf32>
+    %2 = shardc.mul %y, %y {shardc.part = #shardc.part<backward>} : tensor<64x33xf32>
+    %3 = shardc.reduce sum %2 dims = [0] {shardc.part = #shardc.part<backward>} : tensor<64x33xf32> -> tensor<33xf32>
+    %4 = shardc.mul %z, %z {shardc.part = #shardc.part<backward>} : tensor<16x32xf32>
+    %5 = shardc.reduce sum %4 dims = [0] {shardc.part = #shardc.part<backward>} : tensor<16x32xf32> -> tensor<32xf32>
+    return %0, %1, %2, %3, %4, %5 : tensor<64x32xf32>, tensor<32xf32>, tensor<64x33xf32>, tensor<33xf32>, tensor<16x32xf32>, tensor<32xf32>
+  }
+}
